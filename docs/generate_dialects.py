@@ -18,10 +18,11 @@ sys.path.append(str(_HERE.parent / "tests"))
 
 from conformance.findings import Finding, find  # noqa: E402 - only now can it be found
 from conformance.recordings import NAMES  # noqa: E402
-from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, advice_of  # noqa: E402
+from goldspan.collector_processor.replay.hints import advice_of  # noqa: E402
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS, PSEUDO_TOOLS  # noqa: E402
 from goldspan.mappers.dialects import Advice, Dialect  # noqa: E402
 from goldspan.mappers.installed_dialects import built_in_dialects  # noqa: E402
+from goldspan.scoring.result_words import CAPTURE_WORDS  # noqa: E402
 
 RIGHT, WRONG, NOTHING = "✓", "✗", "none"
 _NO_SESSION = {"trace_id", "input", "logs"}

@@ -95,8 +95,8 @@ def test_every_form_of_golden_passes_and_fails_with_the_difference(
     if calls == "ROME":
         result.stdout.fnmatch_lines(
             [
-                "E       AssertionError: FAIL 0 session *get_weather.city (wrong)*",
-                'E *get_weather: 0 of 1 arguments match; mismatched: city (expected "Paris", found "Rome")',
+                'E       AssertionError: ✗ 0.00  *get_weather.city (expected "Paris", found "Rome")*',
+                'E *city  expected "Paris", found "Rome"',
                 "✗ 0.00  test_agent.py::test_one*",
             ]
         )
@@ -133,7 +133,7 @@ def test_options_are_those_of_the_api(project: pytest.Pytester) -> None:
     result = project.runpytest_inprocess()
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(["FAILED *test_extra*", "FAILED *test_metric*"])
-    result.stdout.fnmatch_lines(['E *FAIL 0 tool_parameter_grounding: *"Paris" comes from nowhere*'])
+    result.stdout.fnmatch_lines(['E *✗ 0.00 tool_parameter_grounding: *"Paris" comes from nowhere*'])
 
 
 WEATHER = "def test_weather(goldspan, agent):\n    agent({calls}, said='Weather?')\n    goldspan.assert_matches()\n"
@@ -255,7 +255,7 @@ def test_runs(goldspan, agent):
         ("[PARIS, PARIS, None, PARIS, PARIS]", ()),
         (
             "[PARIS, ROME, None, PARIS, PARIS]",
-            ("E *FAIL 0.6 golden test_runs: 3 of 5 runs passed, 4 of 5 must", "E *run 3 raised ConnectionError: *down"),
+            ("E *✗ 0.60 golden test_runs: 3 of 5 runs passed, 4 of 5 must", "E *run 3 raised ConnectionError: *down"),
         ),
     ],
 )
@@ -327,7 +327,7 @@ def test_spans_belong_to_the_test_in_which_they_start(project: pytest.Pytester) 
         ("agent(PARIS)\n    goldspan.assert_metric('trajectory_f1')", "*no golden `test_metric` in __goldens__*"),
         (
             "agent(PARIS)\n    def half(session): return 0.5\n    goldspan.assert_metric(half)",
-            "*FAIL 0.5 half: 1 passes",
+            "*✗ 0.50 half: 1 passes",
         ),
         ("agent(PARIS)\n    def half(session): return 0.5\n    goldspan.assert_metric(half, 0.5)", None),
         ("agent(PARIS)\n    goldspan.assert_metric('tool_parameter_schema', 2)", "*expected 0 to 1"),

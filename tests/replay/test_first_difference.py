@@ -12,8 +12,9 @@ from goldspan.collector_processor.report.html import html_report
 from goldspan.collector_processor.report.junit import junit_report
 from goldspan.collector_processor.report.markdown import markdown_report
 from goldspan.collector_processor.report.model import Report, build_report
-from goldspan.collector_processor.report.terminal import TerminalPage, report_page
+from goldspan.collector_processor.report.terminal import report_page
 from goldspan.scoring import Session, ToolCall, Turn, score_sessions
+from goldspan.scoring.wording import Page
 
 GOLDEN = {
     "session": "s-1",
@@ -49,7 +50,7 @@ def told(request: pytest.FixtureRequest) -> tuple[Report, str]:
 
 def test_the_table_and_its_summary(told: tuple[Report, str]) -> None:
     report, first = told
-    page = TerminalPage(400)
+    page = Page(400)
     report_page(page, report)
     lines = str(page).splitlines()
     assert lines[0].startswith("✗ ")

@@ -14,12 +14,13 @@ from rich.console import Console
 
 from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, decide_exit_code
 from goldspan.collector_processor.report.model import build_report
-from goldspan.collector_processor.report.terminal import TerminalPage, print_page, report_page
+from goldspan.collector_processor.report.terminal import print_page, report_page
 from goldspan.scoring.goldens import Golden
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import Reason
+from goldspan.scoring.wording import Page
 from scored_sessions import (
     CRITERION,
     EVERYTHING,
@@ -42,7 +43,7 @@ ADVICE = {"google_adk": "Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=
 
 
 def page_of(result: ScoringResult, width: int = 80, *, verbose: bool = False, recognised: int = 1) -> str:
-    page = TerminalPage(width)
+    page = Page(width)
     decision = decide_exit_code(result, recognised=recognised, coverage=CoverageMode.STRICT)
     report_page(page, build_report(result, decision, advice=ADVICE), verbose=verbose)
     return f"{page}\n"
@@ -72,7 +73,7 @@ def test_ids_are_never_broken() -> None:
     name = "session-" + "0123456789" * 12
     result = ScoringResult((session(name, verdict(1)),), never_seen=(Golden(f"golden-{name}", criterion=CRITERION),))
     file = io.StringIO()
-    page = TerminalPage(40)
+    page = Page(40)
     report_page(page, build_report(result, decide_exit_code(result, recognised=1, coverage=CoverageMode.STRICT)))
     print_page(Console(file=file, width=40, force_terminal=True, color_system=None), page)
     assert f"1.00  {name}" in file.getvalue()
@@ -82,7 +83,7 @@ def test_ids_are_never_broken() -> None:
 def test_colours_are_the_terminals_only() -> None:
     def printed(**console: Any) -> str:
         file = io.StringIO()
-        page = TerminalPage(80)
+        page = Page(80)
         page.line(("✗ 0.46", "red"), "  sess")
         print_page(Console(file=file, highlight=False, **console), page)
         return file.getvalue()
@@ -94,7 +95,7 @@ def test_colours_are_the_terminals_only() -> None:
 def test_marks_are_plain_where_the_terminal_is() -> None:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding="ascii", errors="backslashreplace")
-    page = TerminalPage(80)
+    page = Page(80)
     page.line(("✓ 1.00", "green"), "  sess-é …")
     print_page(Console(file=file), page)
     file.flush()

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
-from goldspan.collector_processor.replay.wording import counted, listed, printable, score_text
-from goldspan.collector_processor.report.shown_values import ABSENT, contrast, differences, one_line, shorten
-from goldspan.collector_processor.report.terminal import TerminalPage
+from goldspan.scoring.matchers.matcher import ABSENT
+from goldspan.scoring.result_words import differences, one_line
+from goldspan.scoring.wording import Page, cells, contrast, counted, listed, printable, score_text, shorten
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 VALUES = st.recursive(
@@ -36,14 +35,14 @@ def test_printable_text_is_left_as_it_is() -> None:
 @given(st.text(), st.integers(2, 40))
 def test_a_shortened_text_fits_and_starts_as_the_text_does(text: str, width: int) -> None:
     shown = shorten(text, width)
-    assert cell_len(shown) <= width
+    assert cells(shown) <= width
     assert shown == text or text.startswith(shown.removesuffix("…").rstrip())
 
 
 @given(st.text("ab", max_size=60), st.text("ab", max_size=60), st.integers(12, 30))
 def test_a_contrast_fits_and_still_shows_that_the_texts_differ(first: str, second: str, width: int) -> None:
     shown = contrast(first, second, width)
-    assert all(cell_len(text) <= width for text in shown)
+    assert all(cells(text) <= width for text in shown)
     assert (shown[0] == shown[1]) == (first == second)
 
 
@@ -105,7 +104,7 @@ def test_names_are_listed_once_with_their_number_and_the_rest_is_counted() -> No
 
 
 def test_paragraphs_break_at_spaces_and_hang_under_their_label() -> None:
-    page = TerminalPage(30)
+    page = Page(30)
     page.paragraph("some words and a-very-long-id-that-is-longer-than-the-page end", label="label: ")
     assert str(page).splitlines() == [
         "label: some words and",

@@ -158,4 +158,4 @@ def test_values_that_seem_to_mean_the_same_are_told(expected: Any, actual: Any, 
     result = score_turn([{"name": "f", "args": {"x": expected}}], [ToolCall("f", {"x": actual})])
     [argument] = result.calls[0].arguments
     assert argument.hint == hint
-    assert (f"; {hint})" in str(result)) if hint else ("use " not in str(result))
+    assert (f"x: {hint}" in str(result)) if hint else ("use " not in str(result))

@@ -173,7 +173,8 @@ def test_a_session_says_in_which_turn_and_names_a_turn_that_never_came() -> None
         ("turn 2", "f.a (expected 1, found 7)"),
         ("turn 3", "turn 3 (never seen)"),
     ]
-    assert str(result).startswith("FAIL 0.333 session s: turn 2: f.a (wrong); ")
+    assert str(result).startswith("✗ 0.33  s  f.a (expected 1, found 7)\n")
+    assert "\n  ✗ 0.00  turn 3  never happened: f" in str(result)
     assert "turn 2: f.a (expected 1, found 7)" in repr(result)
 
 

@@ -122,28 +122,29 @@ class TestText:
     def test_it_says_what_was_wrong_with_which_argument(self) -> None:
         assert str(score_sessions(goldens("s", "never"), [WRONG, NOBODY])) == (
             "2 sessions: 0 passed, 1 failed, 1 not evaluated\n"
-            "FAIL 0.5 session s: turn 1: get_weather.unit (wrong); 1 of 1 turns evaluated; "
-            "below the threshold: turn 1\n"
-            "  FAIL 0.5 turn 1\n"
-            '    FAIL 0.5 get_weather: 1 of 2 arguments match; mismatched: unit (expected "celsius", found "F"); '
-            "extra: days\n"
-            "    extra g: not expected\n"
+            '✗ 0.50  s  get_weather.unit (expected "celsius", found "F")\n'
+            "  ✗ 0.50  turn 1\n"
+            '    ✗ 0.50  get_weather  city="Paris"\n'
+            '            unit  expected "celsius", found "F"\n'
+            "            also passed: days\n"
+            "    +  -    g  not expected\n"
             "never seen: golden never of weather@3"
         )
 
     def test_it_says_what_was_not_evaluated_and_why(self) -> None:
         text = str(score_sessions(goldens("s"), [LOST]))
-        assert "get_weather: not evaluated: arguments not captured" in text
+        assert "?  -    get_weather  arguments not captured" in text
 
     def test_it_names_near_misses_and_requests_that_were_not_executed(self) -> None:
         calls = (ToolCall("get_weather", {"city": "Rome"}), ToolCall("h", requested=True, rejected=True))
         text = str(score_sessions(goldens("s"), [Session("s", (Turn(calls),))]))
         assert (
-            '    FAIL 0 get_weather.city (expected "Paris", found "Rome"); get_weather.unit (not passed); '
-            "0 of 2 arguments match\n"
+            "    ✗ 0.00  get_weather  called, but not as expected:\n"
+            '            city  expected "Paris", found "Rome"\n'
+            '            unit  expected "celsius", not passed\n'
         ) in text
         assert "not expected" not in text
-        assert "extra h: requested, never executed" in text
+        assert "!  -    h  requested, never executed" in text
 
     def test_it_is_short_when_all_is_well(self) -> None:
         assert str(score_sessions(goldens("s"), [RIGHT])) == "1 session: 1 passed, 0 failed, 0 not evaluated"
@@ -151,7 +152,7 @@ class TestText:
     def test_it_counts_what_is_too_much_to_tell(self) -> None:
         names = [f"s-{number}" for number in range(60)]
         told = str(score_sessions(goldens(*names), [Session(name, WRONG.turns) for name in names]))
-        assert (told.count(" session s-"), told.splitlines()[-1]) == (50, "... and 10 sessions more")
+        assert (told.count("✗ 0.50  s-"), told.splitlines()[-1]) == (50, "… and 10 more sessions")
         assert "more" not in str(score_sessions(goldens("s"), [WRONG]))
 
     def test_it_says_when_nothing_was_recognised(self) -> None:
@@ -162,8 +163,8 @@ class TestText:
     def test_it_stays_readable_when_much_is_wrong(self) -> None:
         many = [Session(f"s{number}", WRONG.turns) for number in range(500)]
         text = str(score_sessions(goldens(*(session.id for session in many)), many))
-        assert len(text.splitlines()) < 300
-        assert "and 450 sessions more" in text
+        assert len(text.splitlines()) < 400
+        assert "and 450 more sessions" in text
 
 
 class TestDocument:

@@ -201,8 +201,7 @@ class TestForbidden:
         assert explain(result.violations[0]) == "forbidden"
         session_result = score_session(in_turns([never("pay", to="thief")]), session([did("pay", to="thief")]))
         text = str(ScoringResult((session_result,)))
-        assert "pay: forbidden" in text
-        assert "FAIL" in text
+        assert '✗  -    pay  forbidden, but called  to="thief"' in text
 
 
 class TestGroups:

@@ -6,6 +6,7 @@ import copy
 import pickle
 import subprocess
 import sys
+import textwrap
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -160,11 +161,11 @@ def test_a_run_has_the_mean_of_its_sessions_and_the_first_reason() -> None:
 
 def test_str_is_the_readable_difference_and_repr_is_short() -> None:
     unit = 'unit (expected "celsius", found "kelvin")'
-    call = f"FAIL 0.5 get_weather: 1 of 2 arguments match; mismatched: {unit}"
+    call = '✗ 0.50  get_weather  city="Paris"\n        unit  expected "celsius", found "kelvin"'
     assert str(WRONG.calls[0]) == call
-    assert repr(WRONG.calls[0]) == f"<CallResult {call}>"
-    assert str(WRONG) == f"FAIL 0.5 turn 1: get_weather.unit (wrong); 0 of 1 calls right; wrong: get_weather\n  {call}"
-    assert repr(WRONG) == f"<TurnResult FAIL 0.5 turn 1: get_weather.{unit}>"
+    assert repr(WRONG.calls[0]) == f"<CallResult ✗ 0.50 get_weather: get_weather.{unit}>"
+    assert str(WRONG) == "✗ 0.50  turn 1\n" + textwrap.indent(call, "  ")
+    assert repr(WRONG) == f"<TurnResult ✗ 0.50 turn 1: get_weather.{unit}>"
     session = score_session(
         [[{"name": "get_weather", "args": {"city": "Paris", "unit": "celsius"}}]],
         [[ToolCall("get_weather", {"city": "Paris", "unit": "kelvin"})]],

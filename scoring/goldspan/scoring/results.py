@@ -1,16 +1,15 @@
-"""The results of scoring a session, and their explanation in words.
+"""The results of scoring a session, and their explanation in one line for telemetry and documents.
 
 SessionResult > TurnResult > CallResult > ArgumentResult
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from fractions import Fraction
-from html import escape
 from importlib.metadata import entry_points
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,11 +24,9 @@ from goldspan.scoring.differences import (
 )
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import shown, shown_name
-from goldspan.scoring.metric_results import MetricResult, MetricVerdict, PresetResult
+from goldspan.scoring.metric_results import MetricResult, PresetResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
-from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Scored, Verdict, short_repr
-
-_Result = TypeVar("_Result", "TurnResult", "SessionResult")
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Scored, short_repr
 
 
 class ArgumentOutcome(StrEnum):
@@ -71,7 +68,26 @@ class ArgumentResult(Struct, frozen=True, gc=False):
         return value_hint(self.expected_value, self.actual_value, self.differing)
 
 
-class CallResult(Scored, frozen=True, gc=False):
+class _Readable(Scored, frozen=True, gc=False):
+    """Base class of results that say in words, and in a table of a notebook, what differs."""
+
+    def __str__(self) -> str:
+        from goldspan.scoring.result_lines import text_of_result  # noqa: PLC0415 - the words read these results
+
+        return text_of_result(self)
+
+    def __repr__(self) -> str:
+        from goldspan.scoring.result_lines import brief  # noqa: PLC0415 - as above
+
+        return short_repr(self, brief(self))
+
+    def _repr_html_(self) -> str:
+        from goldspan.scoring.result_tables import html_of_result  # noqa: PLC0415 - as above
+
+        return html_of_result(self)
+
+
+class CallResult(_Readable, frozen=True, gc=False):
     """The result for an expected call, with or without its actual call, or for an unexpected actual call."""
 
     expected: ExpectedCall | None = None
@@ -132,18 +148,12 @@ class CallResult(Scored, frozen=True, gc=False):
         """The differences between the two calls, those that explain most first."""
         return heaviest_first(_call_differences(self))
 
-    def __str__(self) -> str:
-        return _call_line(self)
-
-    def _repr_html_(self) -> str:
-        return html_table(str(self), ARGUMENT_COLUMNS, _argument_rows(self))
-
     def arguments_with(self, outcome: ArgumentOutcome) -> tuple[str, ...]:
         """Names of the expected arguments with this outcome."""
         return tuple(argument.name for argument in self.arguments if argument.outcome == outcome)
 
 
-class TurnResult(Scored, frozen=True, gc=False):
+class TurnResult(_Readable, frozen=True, gc=False):
     """The result for one turn."""
 
     calls: tuple[CallResult, ...] = ()
@@ -172,15 +182,6 @@ class TurnResult(Scored, frozen=True, gc=False):
     """Index of the golden's alternative with the best result, from 0; None if there are no alternatives."""
     extra_calls_count: bool = False
     """An unexpected call lowers the score."""
-
-    def __str__(self) -> str:
-        return "\n".join(turn_lines(self))
-
-    def __repr__(self) -> str:
-        return short_repr(self, f"{verdict_text(self.verdict)} {turn_difference(self)}")
-
-    def _repr_html_(self) -> str:
-        return html_table(_turn_head(self), CALL_COLUMNS, call_rows("", self))
 
     @property
     def differences(self) -> tuple[Difference, ...]:
@@ -224,7 +225,7 @@ class TurnResult(Scored, frozen=True, gc=False):
         }
 
 
-class SessionResult(Scored, frozen=True, gc=False):
+class SessionResult(_Readable, frozen=True, gc=False):
     """The result for one run of a session."""
 
     session: Session | None
@@ -250,16 +251,6 @@ class SessionResult(Scored, frozen=True, gc=False):
         """Whether the label is `pass` and no metric failed its threshold."""
         return self.verdict.label is Label.PASS and not self.failed
 
-    def __str__(self) -> str:
-        return "\n".join(session_lines(self))
-
-    def __repr__(self) -> str:
-        return short_repr(self, f"{verdict_text(self.verdict)} {session_difference(self)}")
-
-    def _repr_html_(self) -> str:
-        rows = [("", *row[1:]) for row in session_rows(self)]  # the line above the table names the session
-        return html_table(next(session_lines(self)), CALL_COLUMNS, rows)
-
     def to_arrow(self) -> Any:
         """Return the rows of `goldspan score --output` as a `pyarrow.Table`. Raises ImportError without pyarrow."""
         return table_of(self, "arrow")
@@ -267,6 +258,22 @@ class SessionResult(Scored, frozen=True, gc=False):
     def to_pandas(self) -> Any:
         """Return the same rows as a `pandas.DataFrame`. Raises ImportError without pandas or pyarrow."""
         return table_of(self, "pandas")
+
+    @property
+    def name(self) -> str:
+        """The id of the session, else the name of its golden; may be empty."""
+        return (self.session.id if self.session else "") or (self.golden.key if self.golden else "")
+
+    @property
+    def has_golden(self) -> bool:
+        """Whether the session was seen and some golden is for it."""
+        return self.session is not None and self.verdict.reason is not Reason.NO_GOLDEN
+
+    @property
+    def label_of_metrics(self) -> Label:
+        """What the metrics with a threshold say: failed if one failed, passed if one passed."""
+        labels = {metric.verdict.label for metric in self.metrics}
+        return next((label for label in (Label.FAIL, Label.PASS) if label in labels), Label.NOT_EVALUATED)
 
     @property
     def differences(self) -> tuple[Difference, ...]:
@@ -387,12 +394,7 @@ def explain(detail: CallResult | TurnResult | SessionResult, *, include_values: 
 def explain_call(call: CallResult, *, include_values: bool = False) -> str:
     """Explain the result of a call: `1 of 3 arguments match; mismatched: unit; missing: days`."""
     if call.expected is None:
-        if call.violates is not None:
-            return "forbidden"
-        reason = call.verdict.reason
-        if reason is None or reason in (Reason.NOTHING_EXPECTED, Reason.TURN_NOT_EXPECTED):
-            return "not expected"
-        return f"not expected, and perhaps forbidden: {REASON_TEXT[reason]}"
+        return _of_unexpected(call)
     if call.missing:
         return _of_missing(call, include_values=include_values)
     parts = [f"not evaluated: {REASON_TEXT[call.verdict.reason]}"] if call.verdict.reason is not None else []
@@ -402,18 +404,27 @@ def explain_call(call: CallResult, *, include_values: bool = False) -> str:
         parts.append("no arguments are expected")
     if call.verdict.exact != 1 or call.extra_arguments:
         parts += _differences(call, include_values=include_values)
+    made = call.actual
+    remarks = {
+        "forbidden": call.violates is not None,
+        "optional": call.optional,
+        "the call failed": made is not None and made.error is not None,
+        "the request was not executed": made is not None and made.rejected,
+    }
+    return "; ".join([*parts, *(words for words, holds in remarks.items() if holds)])
+
+
+def _of_unexpected(call: CallResult) -> str:
     if call.violates is not None:
-        parts.append("forbidden")
-    if call.optional:
-        parts.append("optional")
-    if call.actual is not None and call.actual.error is not None:
-        parts.append("the call failed")
-    if call.actual is not None and call.actual.rejected:
-        parts.append("the request was not executed")
-    return "; ".join(parts)
+        return "forbidden"
+    reason = call.verdict.reason
+    if reason is None or reason in (Reason.NOTHING_EXPECTED, Reason.TURN_NOT_EXPECTED):
+        return "not expected"
+    return f"not expected, and perhaps forbidden: {REASON_TEXT[reason]}"
 
 
 _SAID_ANYWAY = (DifferenceKind.FORBIDDEN_CALL, DifferenceKind.TURN_NOT_SEEN)
+_NOTHING_FORBIDDEN = "nothing that is forbidden was called"
 
 
 def explain_turn(turn: TurnResult) -> str:
@@ -423,37 +434,51 @@ def explain_turn(turn: TurnResult) -> str:
     right = turn.calls_right
     if right == len(turn.calls) and right and turn.verdict.label is _PASS and not _has_remarks(turn):
         return f"{right} of {right} calls right"
-    violations = turn.violations
-    others = [call for call in turn.unexpected_calls if call.violates is None]
-    wrong = [call for call in turn.calls if call.aligned and _is_wrong(call)]
-    required = [call for call in turn.calls if not call.optional]
+    return "; ".join(_turn_parts(turn))
+
+
+def _turn_parts(turn: TurnResult) -> Iterator[str]:
+    """Yield the first difference, how many calls are right, and the names of those that are not, by what they are."""
     first = turn.first_difference if turn.verdict.label is Label.FAIL else None
-    unknown = [call for call in required if call.verdict.label is Label.NOT_EVALUATED]
-    wrong += [call for call in required if call.missing and call.has_wrong_arguments and _is_wrong(call)]
-    missing = [call for call in required if call.missing and _is_wrong(call) and call not in wrong]
-    if required:
-        parts = [f"{right} of {turn.calls_expected} calls right"]
-        if turn.alternative is not None:
-            parts.append(f"by alternative {turn.alternative + 1}")
-    elif turn.verdict.label is Label.NOT_EVALUATED:
-        parts = [f"not evaluated: {REASON_TEXT[turn.verdict.reason or Reason.NOTHING_EXPECTED]}"]
-    else:
-        parts = [] if violations else ["nothing that is forbidden was called"]
-    parts += _names("forbidden", [call.actual.name for call in violations if call.actual is not None])
-    if turn.turn is None and required:
-        parts.append("the turn was never seen")
-    else:
-        parts += _names("wrong", _tools(call for call in wrong if not call.optional))
-        parts += _names("missing", _tools(missing))
-        parts += _names("optional and wrong", _tools(call for call in wrong if call.optional))
-    parts += _names("not evaluated", _tools(unknown))
-    parts += _names("unexpected", _tools(others))
-    parts += _names("not executed", [call.name for call in turn.rejected])
-    if turn.approximate:
-        parts.append("aligned approximately")
     if first is not None and first.lowers_score and first.kind not in _SAID_ANYWAY:
-        parts.insert(0, first.text())
-    return "; ".join(parts)
+        yield first.text()
+    requires = any(not call.optional for call in turn.calls)
+    violations = turn.violations
+    if requires:
+        yield f"{turn.calls_right} of {turn.calls_expected} calls right"
+        if turn.alternative is not None:
+            yield f"by alternative {turn.alternative + 1}"
+    elif turn.verdict.label is Label.NOT_EVALUATED:
+        yield f"not evaluated: {REASON_TEXT[turn.verdict.reason or Reason.NOTHING_EXPECTED]}"
+    elif not violations:
+        yield _NOTHING_FORBIDDEN
+    yield from _names("forbidden", [call.actual.name for call in violations if call.actual is not None])
+    groups: dict[str, list[str]] = {}
+    for call in turn.calls:
+        groups.setdefault(_standing(call), []).append(call.tool)
+    if turn.turn is None and requires:
+        yield "the turn was never seen"
+    else:
+        yield from _names("wrong", groups.get("wrong", []) + groups.get("nearly", []))
+        yield from _names("missing", groups.get("missing", ()))
+        yield from _names("optional and wrong", groups.get("optional and wrong", ()))
+    yield from _names("not evaluated", groups.get("not evaluated", ()))
+    yield from _names("unexpected", [call.tool for call in turn.unexpected_calls if call.violates is None])
+    yield from _names("not executed", [call.name for call in turn.rejected])
+    if turn.approximate:
+        yield "aligned approximately"
+
+
+def _standing(call: CallResult) -> str:
+    """Return what became of an expected call; `nearly` if it is missing and its near miss has wrong arguments."""
+    wrong = call.verdict.label is Label.FAIL and call.verdict.exact != 1  # a forbidden call may match
+    if call.optional:
+        return "optional and wrong" if wrong and call.aligned else ""
+    if call.verdict.label is Label.NOT_EVALUATED:
+        return "not evaluated"
+    if not wrong:
+        return ""
+    return "wrong" if call.aligned else "nearly" if call.has_wrong_arguments else "missing"
 
 
 def _has_remarks(turn: TurnResult) -> bool:
@@ -465,26 +490,34 @@ def explain_session(session: SessionResult) -> str:
     """Explain the result of a session, with the numbers of its turns."""
     if session.answer is not None:
         return _of_preset(session.answer)
-    broken = [turn for turn in session.turns if turn.violations]
-    if not session.turns_expected:
-        if broken:
-            return f"forbidden calls: {', '.join(turn_name(turn) for turn in broken)}"
-        if session.verdict.reason is None:
-            return "nothing that is forbidden was called"
-        return f"not evaluated: {REASON_TEXT[session.verdict.reason]}"
+    return "; ".join(_session_parts(session) if session.turns_expected else _of_nothing_expected(session))
+
+
+def _of_nothing_expected(session: SessionResult) -> Iterator[str]:
+    yield from (forbidden := list(_turns("forbidden calls", [turn for turn in session.turns if turn.violations])))
+    reason = session.verdict.reason
+    if not forbidden:
+        yield _NOTHING_FORBIDDEN if reason is None else f"not evaluated: {REASON_TEXT[reason]}"
+
+
+def _session_parts(session: SessionResult) -> Iterator[str]:
     first = session.first_difference if session.verdict.label is Label.FAIL else None
-    parts = [_in_turn(first, include_values=False)] if first is not None and first.lowers_score else []
-    parts.append(f"{session.turns_evaluated} of {session.turns_expected} turns evaluated")
-    if broken:
-        parts.append(f"forbidden calls: {', '.join(turn_name(turn) for turn in broken)}")
+    if first is not None and first.lowers_score:
+        yield first.text() if first.kind is DifferenceKind.TURN_NOT_SEEN else f"{first.turn}: {first.text()}"
+    yield f"{session.turns_evaluated} of {session.turns_expected} turns evaluated"
+    broken = [turn for turn in session.turns if turn.violations]
     failed = [turn for turn in session.turns if turn.verdict.label is Label.FAIL and turn not in broken]
-    if failed:
-        parts.append(f"below the threshold: {', '.join(turn_name(turn) for turn in failed)}")
+    yield from _turns("forbidden calls", broken)
+    yield from _turns("below the threshold", failed)
     if session.verdict.label is Label.NOT_EVALUATED and session.verdict.reason is not None:
-        parts.append(f"undecided: {REASON_TEXT[session.verdict.reason]}")
+        yield f"undecided: {REASON_TEXT[session.verdict.reason]}"
     if session.session is not None and session.session.used_again:
-        parts.append("session id used again: a new run")
-    return "; ".join(parts)
+        yield "session id used again: a new run"
+
+
+def _turns(what: str, turns: Sequence[TurnResult]) -> Iterator[str]:
+    if turns:
+        yield f"{what}: {', '.join(map(turn_name, turns))}"
 
 
 def _of_preset(answer: PresetResult) -> str:
@@ -535,218 +568,12 @@ def _argument(argument: ArgumentResult, *, include_values: bool) -> str:
     return f"{name} ({value_differences(argument.expected_value, argument.actual_value, argument.differing)})"
 
 
-def _is_wrong(call: CallResult) -> bool:
-    """Whether a call does not match its expected call; a forbidden call may match."""
-    return call.verdict.label is Label.FAIL and call.verdict.exact != 1
-
-
-def _tools(calls: Iterable[CallResult]) -> list[str]:
-    return [call.tool for call in calls]
-
-
 def _names(label: str, names: Sequence[str], *, raw: bool = False) -> list[str]:
     if not names:
         return []
     first = [name if raw else shown_name(name) for name in names[:_MAX_NAMES]]
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return [f"{label}: {', '.join(first)}{more}"]
-
-
-def failures_first(results: Iterable[_Result]) -> Iterator[_Result]:
-    """Yield results in their order, but those that failed before all others."""
-    return iter(sorted(results, key=lambda result: result.verdict.label is not Label.FAIL))
-
-
-def is_interesting(session: SessionResult) -> bool:
-    """Whether the session has a golden, and anything besides a pass to report; without one, whether it failed."""
-    if session.verdict.reason is Reason.NO_GOLDEN:
-        return session.failed
-    metric_differs = any(metric.label not in {None, Label.PASS} for metric in session.metrics)
-    return metric_differs or session.verdict.label is not Label.PASS or any(_has_more(turn) for turn in session.turns)
-
-
-def _has_more(turn: TurnResult) -> bool:
-    verdicts = [turn.verdict, *(call.verdict for call in turn.calls)]
-    return bool(turn.unexpected_calls or turn.rejected) or any(map(_differs, verdicts))
-
-
-def _differs(verdict: Verdict) -> bool:
-    return verdict.label is not Label.PASS and verdict.reason is not Reason.NOTHING_EXPECTED
-
-
-def session_lines(result: SessionResult) -> Iterator[str]:
-    """Yield the differences in a session as lines, with values."""
-    if result.verdict.reason is Reason.NO_GOLDEN and result.failed:
-        yield f"FAIL {_session_name(result)}, {REASON_TEXT[Reason.NO_GOLDEN]}"
-    else:
-        yield f"{verdict_text(result.verdict)} {_session_name(result)}: {explain_session(result)}"
-    for metric in result.metrics:
-        if text := _metric_problem(metric):
-            yield f"  {verdict_text(metric.verdict)} {metric.name}: {text}"
-    for turn in result.turns:
-        if _has_more(turn):
-            yield f"  {_turn_head(turn)}"
-            yield from (f"    {line}" for line in _details(turn))
-
-
-def _metric_problem(metric: MetricResult) -> str:
-    """Return what a metric found, if it failed or was not evaluated; empty otherwise."""
-    verdict = metric.verdict
-    return "" if verdict.label in {None, Label.PASS} else verdict.detailed or verdict.explanation or "no score"
-
-
-def turn_lines(turn: TurnResult) -> Iterator[str]:
-    """Yield the differences in a turn as lines, with values."""
-    yield f"{verdict_text(turn.verdict)} {turn_name(turn)}: {explain_turn(turn)}"
-    yield from (f"  {line}" for line in _details(turn))
-
-
-def turn_difference(turn: TurnResult) -> str:
-    """Return the name of the turn and its first difference, on one line."""
-    first = turn.first_difference if turn.verdict.label is not Label.PASS else None
-    if turn.turn is None or first is None:
-        return _turn_name_and_reason(turn) if turn.turn is None else f"{turn_name(turn)}: {explain_turn(turn)}"
-    return f"{turn_name(turn)}: {first}"
-
-
-def session_difference(session: SessionResult) -> str:
-    """Return the name of the session and its first difference, on one line."""
-    first = session.first_difference
-    if first is None or not first.lowers_score:
-        failed = next((one for one in session.metrics if one.verdict.label is Label.FAIL), None)
-        if failed is not None and session.verdict.reason is Reason.NO_GOLDEN:
-            verdict = failed.verdict
-            return f"{_session_name(session)}: {failed.name}: {verdict.detailed or verdict.explanation or 'too low'}"
-        return f"{_session_name(session)}: {explain_session(session)}"
-    return f"{_session_name(session)}: {_in_turn(first)}"
-
-
-def _in_turn(difference: Difference, *, include_values: bool = True) -> str:
-    text = difference.text(include_values=include_values)
-    return text if difference.kind is DifferenceKind.TURN_NOT_SEEN else f"{difference.turn}: {text}"
-
-
-def _session_name(result: SessionResult) -> str:
-    name = (result.session.id if result.session else "") or (result.golden.key if result.golden else "")
-    return f"session {shown_name(name) if name else 'without id'}"
-
-
-def _turn_head(turn: TurnResult) -> str:
-    return f"{verdict_text(turn.verdict)} {_turn_name_and_reason(turn)}"
-
-
-def _turn_name_and_reason(turn: TurnResult) -> str:
-    if turn.turn is None:
-        return f"{turn_name(turn)}: never seen"
-    return turn_name(turn) if turn.verdict.reason is None else f"{turn_name(turn)}: {REASON_TEXT[turn.verdict.reason]}"
-
-
-def _details(turn: TurnResult) -> Iterator[str]:
-    if turn.answer is not None and turn.answer.words:
-        yield turn.answer.words
-    yield from _calls(turn)
-
-
-def _calls(turn: TurnResult) -> Iterator[str]:
-    for call in turn.calls:
-        if _differs(call.verdict) or call.extra_arguments:
-            yield _call_line(call)
-    unpaired = {call.actual_index for call in turn.unpaired_calls}
-    for call in turn.unexpected_calls:
-        if call.violates is not None:
-            yield _call_line(call)
-        elif call.actual_index in unpaired:
-            yield _call_line(call, "extra")
-    for request in turn.rejected:
-        yield f"extra {shown_name(request.name)}: requested, never executed"
-
-
-def _call_line(call: CallResult, head: str = "") -> str:
-    text = explain_call(call, include_values=True)
-    named = text if call.missing and call.verdict.reason is None else f"{shown_name(call.tool)}: {text}"
-    return f"{head or verdict_text(call.verdict)} {named}"
-
-
-def verdict_text(verdict: Verdict | MetricVerdict) -> str:
-    """Return `pass`, `FAIL` or `?` (not evaluated), with the score unless it passed."""
-    if verdict.label is Label.PASS:
-        return "pass"
-    score = "" if verdict.score is None else f" {verdict.score:.3g}"
-    return f"{'FAIL' if verdict.label is Label.FAIL else '?'}{score}"
-
-
-CALL_COLUMNS = ("session", "turn", "call", "label", "score", "explanation")
-ARGUMENT_COLUMNS = ("argument", "outcome", "expected", "actual")
-
-_MAX_ROWS = 200
-_JUDGED_COLUMNS = {"label", "outcome"}
-_WRAPPED_COLUMNS = {"explanation", "expected", "actual"}
-_RED, _YELLOW = "#d32f2f", "#8a6d00"
-_ROW_COLOURS = {
-    "fail": _RED,
-    "mismatched": _RED,
-    "missing": _RED,
-    "not_evaluated": _YELLOW,
-    "unknown": _YELLOW,
-}
-"""The colours of rows by label or outcome, readable on light and dark pages."""
-
-
-def call_rows(session: str, turn: TurnResult) -> list[tuple[str, ...]]:
-    """Return the table rows of a turn: a row for each call, or a row for a turn without calls."""
-    head = (session, turn_name(turn))
-    if not turn.calls and not turn.unexpected_calls:
-        return [(*head, "", *_label_and_score(turn.verdict), explain_turn(turn))]
-    return [
-        (*head, shown_name(call.tool), *_label_and_score(call.verdict), explain_call(call, include_values=True))
-        for call in (*turn.calls, *turn.unexpected_calls)
-    ]
-
-
-def session_rows(result: SessionResult) -> list[tuple[str, ...]]:
-    """Return the table rows of a session: for each call, or for a session without turns; for metrics that fail."""
-    name = _session_name(result).removeprefix("session ")
-    rows = [row for turn in result.turns for row in call_rows(name, turn)]
-    rows = rows or [(name, "", "", *_label_and_score(result.verdict), explain_session(result))]
-    return rows + [
-        (name, "", "", *_label_and_score(one.verdict), f"{one.name}: {text}")
-        for one in result.metrics
-        if (text := _metric_problem(one))
-    ]
-
-
-def _argument_rows(call: CallResult) -> list[tuple[str, ...]]:
-    passed = (ArgumentOutcome.MATCHED, ArgumentOutcome.MISMATCHED)
-    return [
-        (
-            argument.name,
-            argument.outcome.value,
-            shown(argument.expected_value),
-            shown(argument.actual_value) if argument.outcome in passed else "",
-        )
-        for argument in call.arguments
-    ]
-
-
-def _label_and_score(verdict: Verdict | MetricVerdict) -> tuple[str, str]:
-    return "" if verdict.label is None else verdict.label.value, "" if verdict.score is None else f"{verdict.score:.3g}"
-
-
-def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return an HTML table for notebooks, without columns that are empty; all text is escaped."""
-    used = [at for at, _ in enumerate(columns) if not rows or any(row[at] for row in rows)]
-    judged = next(at for at, name in enumerate(columns) if name in _JUDGED_COLUMNS)
-
-    def row(cells: Sequence[str], tag: str, colour: str = "inherit") -> str:
-        style = f"text-align:left;vertical-align:top;color:{colour};white-space:"
-        wraps = {at: "normal" if columns[at] in _WRAPPED_COLUMNS else "nowrap" for at in used}
-        inner = (f"<{tag} style='{style}{wraps[at]}'>{escape(cells[at])}</{tag}>" for at in used)
-        return f"<tr>{''.join(inner)}</tr>"
-
-    body = "".join(row(cells, "td", _ROW_COLOURS.get(cells[judged], "inherit")) for cells in rows[:_MAX_ROWS])
-    more = f"<p>and {len(rows) - _MAX_ROWS} more</p>" if len(rows) > _MAX_ROWS else ""
-    table = f"<table><thead>{row(columns, 'th')}</thead><tbody>{body}</tbody></table>"
-    return f"<div><p>{escape(caption)}</p>{table}{more}</div>"
 
 
 TABLE_GROUP = "goldspan.result_tables"

@@ -20,7 +20,7 @@ from goldspan.scoring.errors import CriterionError, Problem
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.incremental_score import IncrementalScore
-from goldspan.scoring.json_values import counted, is_mapping, is_sequence, plain, shown_name
+from goldspan.scoring.json_values import is_mapping, is_sequence, plain
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.metric_registry import (
@@ -42,25 +42,17 @@ from goldspan.scoring.metrics.session_metrics import (
 )
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset
 from goldspan.scoring.results import (
-    CALL_COLUMNS,
     ArgumentOutcome,
     ArgumentResult,
     CallResult,
     SessionResult,
     TurnResult,
     explain,
-    failures_first,
-    html_table,
-    is_interesting,
-    session_difference,
-    session_lines,
-    session_rows,
     table_of,
-    verdict_text,
 )
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import JsonValue, Session, SpanRef, ToolCall
-from goldspan.scoring.verdict import HARMLESS_REASONS, REASON_TEXT, Coverage, Label, Reason, Scored, Verdict, short_repr
+from goldspan.scoring.verdict import HARMLESS_REASONS, Coverage, Label, Reason, Scored, Verdict, short_repr
 
 # Results as JSON: sessions, turns, calls, arguments, each with score, label and reason.
 #
@@ -421,47 +413,19 @@ class ScoringResult(Struct, frozen=True, gc=False):
         return table_of(self, "pandas")
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        from goldspan.scoring.result_lines import text_of_result  # noqa: PLC0415 - the words read these results
+
+        return text_of_result(self)
 
     def __repr__(self) -> str:
-        score = "" if self.score is None else f" {self.score:.3g}"
-        wrong = next(failures_first(s for s in self.sessions if s.label is not Label.PASS and is_interesting(s)), None)
-        first = next(_lines(self)) if wrong is None else session_difference(wrong)
-        return short_repr(self, f"{self.label}{score}, {counted(len(self.sessions), 'session')}; {first}")
+        from goldspan.scoring.result_lines import brief_of_run  # noqa: PLC0415 - as above
+
+        return short_repr(self, brief_of_run(self))
 
     def _repr_html_(self) -> str:
-        rows = [row for session in failures_first(self.sessions) for row in session_rows(session)]
-        unseen = (Label.NOT_EVALUATED.value, "", REASON_TEXT[Reason.GOLDEN_NEVER_SEEN])
-        rows += [(shown_name(golden.key), "", "", *unseen) for golden in self.never_seen]
-        return html_table(next(_lines(self)), CALL_COLUMNS, rows)
+        from goldspan.scoring.result_tables import html_of_result  # noqa: PLC0415 - as above
 
-
-_MAX_SESSIONS = 50
-
-
-def _lines(run: ScoringResult) -> Iterator[str]:
-    labels = [session.verdict.label for session in run.sessions]
-    failed = sum(session.failed and session.verdict.reason is Reason.NO_GOLDEN for session in run.sessions)
-    yield (
-        f"{counted(len(labels), 'session')}: {labels.count(Label.PASS)} passed, {labels.count(Label.FAIL)} failed, "
-        f"{labels.count(Label.NOT_EVALUATED)} not evaluated"
-        + (f"; a metric failed in {failed} of those without a golden" if failed else "")
-    )
-    if not labels:
-        yield "nothing was recognised: no session in what was read"
-    interesting = list(failures_first(session for session in run.sessions if is_interesting(session)))
-    for session in interesting[:_MAX_SESSIONS]:
-        yield from session_lines(session)
-    if len(interesting) > _MAX_SESSIONS:
-        yield f"... and {counted(len(interesting) - _MAX_SESSIONS, 'session')} more"
-    for repeat in run.repeats:
-        yield f"{verdict_text(repeat.verdict)} golden {shown_name(repeat.golden.key)}: {repeat}"
-    for golden in run.never_seen[:_MAX_SESSIONS]:
-        yield f"never seen: golden {shown_name(golden.key)}{f' of {golden.golden_set}' if golden.golden_set else ''}"
-    if len(run.never_seen) > _MAX_SESSIONS:
-        yield f"... and {counted(len(run.never_seen) - _MAX_SESSIONS, 'golden')} more"
-    for problem in run.problems[:_MAX_SESSIONS]:
-        yield f"problem: {problem}"
+        return html_of_result(self)
 
 
 class KeptRun:

@@ -26,10 +26,9 @@ from goldspan.collector_processor.golden_tools.writing import is_golden_file
 from goldspan.collector_processor.replay.hints import Advisor, Hint
 from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.replay.trace_files import trace_files
-from goldspan.collector_processor.replay.wording import counted, listed, printable
 from goldspan.collector_processor.report.inspection_pages import UNKNOWN_TOOLS, count_rows
-from goldspan.collector_processor.report.model import INFORMS, RIGHT, WRONG, problem_texts
-from goldspan.collector_processor.report.terminal import TerminalPage, hint_rows, problem_rows
+from goldspan.collector_processor.report.model import problem_texts
+from goldspan.collector_processor.report.terminal import hint_rows, problem_rows
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.mappers.dialects import Stack
 from goldspan.scoring.errors import GoldspanError, Mistake, Problem, SettingsError
@@ -37,6 +36,7 @@ from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import joined_by
 from goldspan.scoring.goldens.json_with_lines import nearest
+from goldspan.scoring.wording import INFORMS, RIGHT, WRONG, Page, counted, listed, printable
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
@@ -168,7 +168,7 @@ def _names_a_golden_set(path: str) -> bool:
         return False
 
 
-def _page(page: TerminalPage, diagnosis: Diagnosis) -> None:
+def _page(page: Page, diagnosis: Diagnosis) -> None:
     marks = {True: (RIGHT, "green"), False: (WRONG, "red"), None: (INFORMS, "dim")}
     for row in diagnosis.rows:
         mark, style = marks[row.right]

@@ -45,7 +45,6 @@ from goldspan.collector_processor.golden_tools.writing import (
     write_text,
 )
 from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
-from goldspan.collector_processor.replay.wording import counted, listed, printable
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.errors import FileError, GoldenFileError, Mistake
@@ -55,6 +54,7 @@ from goldspan.scoring.goldens.json_schema import golden_set_schema
 from goldspan.scoring.goldens.json_with_lines import MistakeCollector, Unreadable
 from goldspan.scoring.json_values import shown_name
 from goldspan.scoring.sessions import JsonValue, Session
+from goldspan.scoring.wording import counted, listed, printable
 
 _OUTPUT = click.option("-o", "--output", metavar="FILE", help="Write to this .yaml, .yml, .json or .jsonl file.")
 _BENCHMARKS = ("bfcl", "tau2")

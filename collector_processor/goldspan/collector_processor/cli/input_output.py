@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, overload
 import click
 import msgspec
 
-from goldspan.collector_processor.replay.wording import printable
 from goldspan.scoring.errors import FileError, GoldspanError, SettingsError
+from goldspan.scoring.wording import Page, printable
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.replay.trace_files import TraceFiles
-    from goldspan.collector_processor.report.terminal import TerminalPage
     from goldspan.mappers.spans import MarkedView, Markers, RecordView
 
 UNUSABLE = 2
@@ -70,12 +69,12 @@ def end(complaints: Sequence[object], exit_code: int) -> None:
     sys.exit(UNUSABLE if complaints else exit_code)
 
 
-def show(color: str, fill: Callable[[TerminalPage], None]) -> None:
+def show(color: str, fill: Callable[[Page], None]) -> None:
     """Print a page on standard output, as wide and as colourful as this can be."""
     # Imported where a page is shown: `--format json` and `serve` show none.
     from rich.console import Console  # noqa: PLC0415
 
-    from goldspan.collector_processor.report.terminal import TerminalPage, page_width, print_page  # noqa: PLC0415 - as above
+    from goldspan.collector_processor.report.terminal import page_width, print_page  # noqa: PLC0415 - as above
 
     console = Console(
         file=sys.stdout,
@@ -83,7 +82,7 @@ def show(color: str, fill: Callable[[TerminalPage], None]) -> None:
         force_terminal=True if color == "always" else None,
         color_system=None if color == "never" else "auto",
     )
-    page = TerminalPage(page_width(console))
+    page = Page(page_width(console))
     fill(page)
     print_page(console, page)
 

@@ -15,8 +15,8 @@ import click
 
 from goldspan.collector_processor.cli.input_output import file_errors
 from goldspan.collector_processor.replay.trace_files import STORED, TraceFiles, trace_files
-from goldspan.collector_processor.replay.wording import printable
 from goldspan.scoring.errors import SettingsError
+from goldspan.scoring.wording import printable
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.replay.stored_traces.download import Progress

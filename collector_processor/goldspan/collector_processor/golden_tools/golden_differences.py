@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 
 from goldspan.collector_processor.golden_tools.recording import merge_calls, merge_turns, recorded_call, recorded_turn
 from goldspan.collector_processor.golden_tools.writing import on_one_line
-from goldspan.collector_processor.replay.wording import counted
 from goldspan.scoring.api import score_sessions
 from goldspan.scoring.comparison import equal
 from goldspan.scoring.criterion import Criterion
@@ -28,6 +27,7 @@ from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall
 from goldspan.scoring.verdict import Reason
+from goldspan.scoring.wording import counted
 
 NOTHING: Final = ABSENT
 """Stands where one side has nothing at all, which is not null."""

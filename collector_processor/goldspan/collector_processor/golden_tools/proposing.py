@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 
 from goldspan.collector_processor.golden_tools.recording import Recorded, record
 from goldspan.collector_processor.replay.inspection import user_text
-from goldspan.collector_processor.replay.wording import counted
 from goldspan.scoring.api import score_sessions
 from goldspan.scoring.grounding.words import FILLERS, normalised, stem, words_of
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.verdict import Label, Reason
+from goldspan.scoring.wording import counted
 
 _ALIKE = 0.5
 """Two first texts are alike if they share this part of all their words."""

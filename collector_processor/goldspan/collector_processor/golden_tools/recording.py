@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from goldspan.collector_processor.golden_tools.writing import Comments
-from goldspan.collector_processor.replay.hints import CAPTURE_WORDS, NO_SESSION_ID
+from goldspan.collector_processor.replay.hints import NO_SESSION_ID
 from goldspan.collector_processor.replay.inspection import user_text
-from goldspan.collector_processor.replay.wording import counted
 from goldspan.scoring.comparison import equal
 from goldspan.scoring.errors import GoldenFileError
 from goldspan.scoring.goldens import load_goldens
@@ -24,7 +23,9 @@ from goldspan.scoring.goldens.json_with_lines import MAX_DEPTH, ValuePath
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys
+from goldspan.scoring.result_words import CAPTURE_WORDS
 from goldspan.scoring.sessions import Capture, JsonValue, Session, ToolCall, Turn
+from goldspan.scoring.wording import counted
 
 PRESENT: JsonValue = {"$present": True}
 """What stands for a value that is not to be written: the argument is there, whatever its value."""

@@ -18,7 +18,6 @@ from goldspan.collector_processor.golden_tools.writing import name_of
 from goldspan.collector_processor.pytest_plugin.pytest_run import PytestRun, golden_name, node_id
 from goldspan.collector_processor.pytest_plugin.recorded_spans import RecordedSpans
 from goldspan.collector_processor.pytest_plugin.snapshots import Seen, updated
-from goldspan.collector_processor.replay.hints import reason_words
 from goldspan.scoring.api import GivenGolden, golden_of
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import GoldspanError, MetricError, Problem
@@ -29,7 +28,9 @@ from goldspan.scoring.json_values import counted, is_mapping
 from goldspan.scoring.metric_results import MetricResult
 from goldspan.scoring.metrics.metric_registry import GOLDEN, needs_of
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metric, threshold_of
-from goldspan.scoring.results import SessionResult, verdict_text
+from goldspan.scoring.result_lines import label_and_score
+from goldspan.scoring.result_words import reason_words
+from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import Scorer, ScoringResult, scorer_of
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import REASON_TEXT, Label, Verdict
@@ -345,7 +346,7 @@ class GoldspanFixture:
         self, result: ScoringResult, runs: Sequence[Sequence[Session]], file: Path | None, notes: Sequence[str]
     ) -> str:
         lines = self._nothing(runs)
-        lines += [f"{verdict_text(one.verdict)} golden {one.golden.key}: {one}" for one in result.repeats]
+        lines += [f"{label_and_score(one.verdict)} golden {one.golden.key}: {one}" for one in result.repeats]
         for one in result.sessions:
             if one.label is Label.PASS:
                 lines += [_metric_line(metric) for metric in one.metrics if metric.label is Label.FAIL]
@@ -408,7 +409,7 @@ def _metric_line(result: MetricResult) -> str:
     if verdict.reason is not None and words in ("", REASON_TEXT.get(verdict.reason)):
         words = reason_words(result.name, verdict.reason)
     words = words or f"{float(result.threshold or 0):g} passes"
-    return f"{verdict_text(verdict)} {result.name}: {words}"
+    return f"{label_and_score(verdict)} {result.name}: {words}"
 
 
 def _joined(sessions: Sequence[Session], name: str) -> Session:

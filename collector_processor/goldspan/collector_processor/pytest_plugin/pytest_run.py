@@ -20,16 +20,16 @@ from goldspan.collector_processor.golden_tools.writing import write_text
 from goldspan.collector_processor.pytest_plugin.recorded_spans import Recorder
 from goldspan.collector_processor.pytest_plugin.snapshots import Seen, updated
 from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, decide_exit_code
-from goldspan.collector_processor.replay.wording import printable
 from goldspan.collector_processor.report.html import html_report
 from goldspan.collector_processor.report.junit import junit_report
 from goldspan.collector_processor.report.markdown import markdown_report
-from goldspan.collector_processor.report.model import WRONG, Report, build_report
-from goldspan.collector_processor.report.terminal import TerminalPage, scoreboard
+from goldspan.collector_processor.report.model import Report, build_report
+from goldspan.collector_processor.report.terminal import scoreboard
 from goldspan.scoring.errors import FileError, GoldspanError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RepeatResult, ScoringResult
+from goldspan.scoring.wording import WRONG, Page, printable
 
 _RENDERERS: dict[str, Callable[[Report], str]] = {
     "html": html_report,
@@ -205,7 +205,7 @@ class PytestRun:
 
     def print(self, terminal: pytest.TerminalReporter) -> None:
         """Print the scoreboard and what was written."""
-        page = TerminalPage(shutil.get_terminal_size().columns)
+        page = Page(shutil.get_terminal_size().columns)
         if self._judged:
             scoreboard(page, self._report(), verbose=self._config.get_verbosity() > 0)
         for name, text in self._said:

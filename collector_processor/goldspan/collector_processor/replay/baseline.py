@@ -21,7 +21,6 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
     CoverageMode,
     ExitDecision,
     gaps,
-    has_golden,
     is_gap,
     nothing_found,
     run_numbers,
@@ -30,12 +29,12 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
     totals,
     unseen_goldens,
 )
-from goldspan.collector_processor.replay.wording import counted, printable, score_text
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.results import CallResult, SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Verdict
+from goldspan.scoring.wording import counted, printable, score_text
 
 _MOST_MISTAKES = 10
 _HINT = "expected the document of an earlier `goldspan score --format json`"
@@ -198,7 +197,7 @@ def _pairs(document: _Document, result: ScoringResult) -> Iterator[tuple[str, Se
     taken = {id(one) for one in found}
     others = {key: iter([one for one in group if id(one) not in taken]) for key, group in by_golden.items()}
     for name, now, before in zip(session_names(result.sessions), result.sessions, found, strict=True):
-        if not has_golden(now) and not now.metrics:
+        if not now.has_golden and not now.metrics:
             continue
         by_pattern = now.golden is not None and now.golden.session is None
         yield name, now, before or (next(others.get(_key(now), iter(())), None) if by_pattern else None)

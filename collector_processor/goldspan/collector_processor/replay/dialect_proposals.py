@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from goldspan.collector_processor.replay.wording import counted
 from goldspan.mappers.unknown_tool_spans import Mark, UnknownTools, ValuePlace
+from goldspan.scoring.wording import counted
 
 _WORD = re.compile(r"[a-z0-9]+")
 _COMMON = frozenset(

@@ -7,29 +7,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from goldspan.collector_processor.replay.summary_and_exit_code import Totals, calls_judged, metric_totals
-from goldspan.collector_processor.replay.wording import counted, printable
+from goldspan.collector_processor.replay.summary_and_exit_code import Totals, metric_totals
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect, Stack, advice_for
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
 from goldspan.mappers.span_facts import Role
+from goldspan.scoring.result_words import CAPTURE_WORDS, GROUNDING, MISSING_INPUT, judged_calls
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, Reason
+from goldspan.scoring.wording import counted, printable
 
 if TYPE_CHECKING:
     from goldspan.mappers.unknown_tool_spans import UnknownTools
 
 NO_SESSION_ID = frozenset({"trace_id", "input"})
 """Where the id of a session comes from that no span names."""
-CAPTURE_WORDS: dict[Capture, str] = {
-    Capture.CAPTURED: "captured",
-    Capture.NOT_CAPTURED: "not captured",
-    Capture.REDACTED: "redacted",
-    Capture.TRUNCATED: "cut off by a length limit",
-    Capture.UNPARSABLE: "not readable",
-}
 
 SET_SESSION: dict[str, str] = {
     "": "set gen_ai.conversation.id on the agent's span.",
@@ -98,18 +92,13 @@ class Hint(NamedTuple):
     helps: str
 
 
-GROUNDING = "tool_parameter_grounding"
-MISSING_INPUT: dict[str, Hint] = {
-    "tool_parameter_schema": Hint(
-        "no definition of the tool",
-        "Have tool definitions recorded (gen_ai.tool.definitions), or pass them with `--tools FILE`.",
+_HELP_WITH_INPUT = {
+    "tool_parameter_schema": (
+        "Have tool definitions recorded (gen_ai.tool.definitions), or pass them with `--tools FILE`."
     ),
-    GROUNDING: Hint(
-        "nothing said before the call was captured",
-        "Have messages recorded: most instrumentations write them with the switch for arguments.",
-    ),
+    GROUNDING: "Have messages recorded: most instrumentations write them with the switch for arguments.",
 }
-"""What `input_missing` means for metrics that need no golden, and what helps."""
+"""What helps where a metric that needs no golden lacks its input."""
 
 
 def advice_of(dialect: Dialect) -> tuple[Advice, ...]:
@@ -309,49 +298,36 @@ def hints_for_run(result: ScoringResult, sums: Totals, by_dialect: Mapping[str, 
 
 def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
     """Yield how to look into what metrics that need no golden found, and what kept them from judging calls."""
-    for session in result.sessions:
-        found = (call for metric, _, call in calls_judged(session) if call.failures and metric.name == GROUNDING)
-        failed = next(found, None)
-        if failed is not None:
-            place = failed.call.call_id or (failed.call.span.span_id if failed.call.span else failed.call.name)
-            helps = (
-                f"`goldspan inspect --why {quote(printable(place))} TRACES` shows where each of its values came from."
-            )
-            yield Hint(f"a call of {printable(failed.call.name)} in {_name(session)}", helps)
+    judged = [
+        (session, metric, call)
+        for session in result.sessions
+        for metric in session.metrics
+        for _, call in judged_calls(metric)
+    ]
+    for session, metric, call in judged:
+        if call.failures and metric.name == GROUNDING:
+            yield _how_to_look_into(session, call.call)
             break
     most: Counter[Reason] = Counter()
     for one in metric_totals(result):
         for reason, count in one.not_evaluated.items():
-            if _lacks_input(one.name, reason):
-                words, helps = MISSING_INPUT[one.name]
-                yield Hint(f"{words} ({counted(count, one.unit)})", helps)
+            if reason is Reason.INPUT_MISSING and one.name in MISSING_INPUT:
+                yield Hint(f"{MISSING_INPUT[one.name]} ({counted(count, one.unit)})", _HELP_WITH_INPUT[one.name])
             else:
                 most[reason] = max(most[reason], count)
+    unknown = dict.fromkeys(call.call.dialect for *_, call in judged if call.reason is Reason.ARGUMENTS_NOT_CAPTURED)
     for reason, count in most.items():
-        dialects = dict.fromkeys(
-            call.call.dialect
-            for session in result.sessions
-            for _, _, call in calls_judged(session)
-            if call.reason is reason is Reason.ARGUMENTS_NOT_CAPTURED
-        )
+        dialects = unknown if reason is Reason.ARGUMENTS_NOT_CAPTURED else ()
         texts = [f"{name}: {by_dialect[name]}" for name in dialects if name in by_dialect]
         for text in texts or [HELP[reason]] if reason in HELP else []:
             yield Hint(f"{REASON_TEXT[reason]} ({count:,})", text)
 
 
-def _name(session: SessionResult) -> str:
-    return "" if session.session is None else printable(session.session.id)
-
-
-def _lacks_input(metric: str, reason: Reason) -> bool:
-    return reason is Reason.INPUT_MISSING and metric in MISSING_INPUT
-
-
-def reason_words(metric: str, reason: Reason) -> str:
-    """Return why a metric that needs no golden has no score: of the own ones, what they lack."""
-    if reason is Reason.NOTHING_EXPECTED:
-        return "nothing to judge"
-    return MISSING_INPUT[metric].seen if _lacks_input(metric, reason) else REASON_TEXT[reason]
+def _how_to_look_into(session: SessionResult, call: ToolCall) -> Hint:
+    place = call.call_id or (call.span.span_id if call.span else call.name)
+    helps = f"`goldspan inspect --why {quote(printable(place))} TRACES` shows where each of its values came from."
+    name = "" if session.session is None else printable(session.session.id)
+    return Hint(f"a call of {printable(call.name)} in {name}", helps)
 
 
 def _dialect_advice(result: ScoringResult, reason: Reason, by_dialect: Mapping[str, str]) -> list[str]:

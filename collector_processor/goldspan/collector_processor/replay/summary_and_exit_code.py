@@ -8,17 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from goldspan.collector_processor.replay.wording import counted, listed, number_text, printable, score_text
-from goldspan.scoring.differences import Difference, DifferenceKind
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.json_values import pointer_name
-from goldspan.scoring.metric_results import Finding, MetricCall, MetricResult, MetricVerdict
+from goldspan.scoring.metric_results import MetricResult, MetricVerdict
+from goldspan.scoring.result_words import finding_name, judged_calls, mistake_name, reason_words
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.run import ScoringResult
-from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
-
-_HARMLESS = frozenset({Reason.NOTHING_EXPECTED, Reason.NO_GOLDEN})
-"""Reasons for having no score that are no gap: there was nothing to evaluate."""
+from goldspan.scoring.verdict import HARMLESS_REASONS, REASON_TEXT, Label, Reason
+from goldspan.scoring.wording import counted, listed, number_text, printable, score_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class Totals:
 
 def totals(result: ScoringResult) -> Totals:
     """Sum up a result."""
-    scored = [session for session in result.sessions if has_golden(session)]
+    scored = [session for session in result.sessions if session.has_golden]
     turns = [turn for session in scored for turn in session.turns]
     calls = [call for turn in turns for call in turn.calls]
     faults = Counter(_fault(call) for call in calls if call.verdict.exact not in (None, 1))
@@ -70,7 +66,7 @@ def totals(result: ScoringResult) -> Totals:
             printable(s.session.id) for s in result.sessions if s.session and s.verdict.reason is Reason.NO_GOLDEN
         ),
         judged_without_golden=Counter(
-            label_of_metrics(session) for session in result.sessions if session.metrics and not has_golden(session)
+            session.label_of_metrics for session in result.sessions if session.metrics and not session.has_golden
         ),
         calls_expected=len(calls),
         calls_matched=sum(call.verdict.exact == 1 for call in calls),
@@ -123,33 +119,16 @@ def _mistakes(turns: Iterable[TurnResult]) -> tuple[tuple[str, int], ...]:
     return tuple(found.most_common())
 
 
-def mistake_name(difference: Difference) -> str:
-    """Return the name of a mistake, without values: `get_weather.days`, `send_email.to (not passed)`."""
-    words = "" if difference.kind is DifferenceKind.WRONG_ARGUMENT else f" ({difference.words})"
-    return printable(f"{difference.name}{words}")
-
-
 def gaps(session: SessionResult) -> list[Reason]:
     """Return why the session, or parts of it, could not be evaluated though they should have been."""
     calls = (call.verdict for turn in session.turns for call in turn.calls)
     verdicts = (session.verdict, *(turn.verdict for turn in session.turns), *calls)
-    return [v.reason for v in verdicts if v.reason is not None and v.reason not in _HARMLESS]
+    return [v.reason for v in verdicts if v.reason is not None and v.reason not in HARMLESS_REASONS]
 
 
 def is_gap(verdict: MetricVerdict) -> bool:
     """Whether a metric has no score though it should have one."""
-    return verdict.reason is not None and verdict.reason not in _HARMLESS
-
-
-def has_golden(session: SessionResult) -> bool:
-    """Whether the session was seen and some golden is for it."""
-    return session.session is not None and session.verdict.reason is not Reason.NO_GOLDEN
-
-
-def label_of_metrics(session: SessionResult) -> Label:
-    """Return what the metrics with a threshold say of a session: failed if one failed, passed if one passed."""
-    labels = {metric.verdict.label for metric in session.metrics}
-    return next((label for label in (Label.FAIL, Label.PASS) if label in labels), Label.NOT_EVALUATED)
+    return verdict.reason is not None and verdict.reason not in HARMLESS_REASONS
 
 
 def unseen_goldens(result: ScoringResult) -> list[Golden]:
@@ -417,6 +396,20 @@ class MetricTotals:
             return None
         return Label.FAIL if self.sessions_failed else Label.NOT_EVALUATED if self.score is None else Label.PASS
 
+    @property
+    def gaps(self) -> int:
+        """How many were not evaluated."""
+        return sum(self.not_evaluated.values())
+
+    @property
+    def reasons(self) -> str:
+        """Why some were not evaluated, with counts."""
+        most_first = sorted(self.not_evaluated.items(), key=lambda item: -item[1])
+        texts = [f"{reason_words(self.name, reason)} {count:,}" for reason, count in most_first]
+        if len(most_first) == 1:
+            texts = [reason_words(self.name, most_first[0][0])]
+        return "; ".join(filter(None, (", ".join(texts), self.errors)))
+
 
 def metric_totals(result: ScoringResult) -> tuple[MetricTotals, ...]:
     """Sum up each metric that needs no golden."""
@@ -448,49 +441,13 @@ def _metric_totals(name: str, found: Sequence[MetricResult]) -> MetricTotals:
     )
 
 
-def calls_judged(session: SessionResult) -> Iterator[tuple[MetricResult, int, MetricCall]]:
-    """Yield what metrics that need no golden say of the calls of a session; the number is the turn's, from 0."""
-    for metric in session.metrics:
-        if not metric.needs_golden:
-            for place, turn in enumerate(metric.turns):
-                index = place if turn.turn_index is None else turn.turn_index
-                yield from ((metric, index, call) for call in turn.calls)
-
-
-_KIND_WORDS = {
-    "none": "no origin",
-    "missing": "not passed",
-    "unknown": "not declared",
-    "unknown_tool": "not declared",
-    "unparsable": "not readable",
-    "type": "wrong type",
-    "enum": "not in the enum",
-    "format": "wrong format",
-    "value": "breaks the schema",
-    "identical": "repeated",
-    "retry_unchanged": "retried unchanged",
-    "loop": "looped",
-    "no": "not accurate",
-}
-
-
-def kind_words(finding: Finding) -> str:
-    """Return the kind of a finding in a few words; a metric of one's own has its own words."""
-    return _KIND_WORDS.get(finding.kind, finding.kind.replace("_", " "))
-
-
-def finding_name(call: MetricCall, finding: Finding) -> str:
-    """Return the name of what a metric found, without values: `book_table.when (no origin)`."""
-    argument = pointer_name("/".join(finding.path.split("/")[:2]))
-    return printable(f"{'.'.join(filter(None, (call.call.name, argument)))} ({kind_words(finding)})")
-
-
 def _findings(result: ScoringResult) -> tuple[tuple[str, int], ...]:
     """Count by tool and argument what metrics that need no golden found wrong, most often first."""
     found = Counter(
         name
         for session in result.sessions
-        for _, _, call in calls_judged(session)
+        for metric in session.metrics
+        for _, call in judged_calls(metric)
         for name in dict.fromkeys(finding_name(call, one) for one in call.failures)
     )
     return tuple(found.most_common())

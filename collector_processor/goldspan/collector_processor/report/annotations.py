@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from goldspan.collector_processor.replay.hints import HELP
-from goldspan.collector_processor.replay.wording import counted, score_text
-from goldspan.collector_processor.report.model import LABEL_WORDS, Report, SessionReport
-from goldspan.collector_processor.report.shown_values import shorten
+from goldspan.collector_processor.report.model import Report
+from goldspan.scoring.result_words import SessionWords
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
+from goldspan.scoring.wording import LABEL_WORDS, counted, printable, score_text, shorten
 
 _MOST_LINES = 10
 _LONGEST_LINE = 400
@@ -34,7 +34,7 @@ class Annotation(Struct, frozen=True, gc=False):
 def annotate(report: Report) -> Iterator[Annotation]:
     """Yield what failed and what was not evaluated, worst first; as errors only if the run failed."""
     for session in report.worst_first():
-        if session.repeated:
+        if session.result.repeated:
             continue  # its golden is judged over all runs, below
         failed = session.failed
         if failed or (session.has_golden and session.reason_code and session.label is Label.NOT_EVALUATED):
@@ -42,12 +42,14 @@ def annotate(report: Report) -> Iterator[Annotation]:
             if failed and session.score is not None:
                 title += f" {score_text(session.score).strip()}"
             error = report.failed and (failed or report.strict)
-            yield _annotation(error, session.source, title, _lines(session))
+            golden = session.result.golden
+            yield _annotation(error, "" if golden is None else golden.source, title, _lines(session))
     for repeat in report.repeats:
         if repeat.label is Label.FAIL:
-            yield _annotation(report.failed, repeat.source, f"golden {repeat.golden}: failed", [repeat.words])
+            title = f"golden {printable(repeat.golden.key)}: failed"
+            yield _annotation(report.failed, repeat.golden.source, title, [str(repeat)])
     for golden in report.never_seen:
-        title = f"golden {golden.name}: {REASON_TEXT[Reason.GOLDEN_NEVER_SEEN]}"
+        title = f"golden {printable(golden.key)}: {REASON_TEXT[Reason.GOLDEN_NEVER_SEEN]}"
         error = report.failed and report.strict
         yield _annotation(error, golden.source, title, [HELP[Reason.GOLDEN_NEVER_SEEN]])
 
@@ -74,6 +76,7 @@ def gitlab_report(report: Report) -> str:
 
 
 def _annotation(error: bool, source: str, title: str, lines: Iterable[str]) -> Annotation:  # noqa: FBT001
+    source = printable(source)
     file, _, line = source.rpartition(":")
     message = "\n".join(shorten(one, _LONGEST_LINE) for one in lines)
     if file and line.isdecimal():
@@ -81,7 +84,7 @@ def _annotation(error: bool, source: str, title: str, lines: Iterable[str]) -> A
     return Annotation(error, source, None, title, message)
 
 
-def _lines(session: SessionReport) -> list[str]:
+def _lines(session: SessionWords) -> list[str]:
     lines = [one.line for one in session.mistakes] or [session.explanation or session.reason]
     if not session.mistakes and session.helps:
         lines.append(session.helps)

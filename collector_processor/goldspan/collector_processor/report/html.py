@@ -16,37 +16,53 @@ from html import escape
 from importlib import resources
 
 from goldspan.collector_processor.replay.hints import HELP
-from goldspan.collector_processor.replay.wording import counted, printable, score_text
-from goldspan.collector_processor.report.model import (
-    LABEL_WORDS,
-    MARKS,
-    WORST_FIRST,
-    ActualCall,
-    ArgumentReport,
-    CallReport,
-    JudgedCall,
-    MetricReport,
-    MetricRow,
-    MistakeReport,
-    OtherCall,
-    PresetAnswer,
-    Report,
-    SessionReport,
-    TurnReport,
-)
-from goldspan.collector_processor.report.shown_values import (
-    arguments_text,
-    differences,
-    may_be_absent,
-    shorten,
-)
-from goldspan.collector_processor.report.terminal import call_text
-from goldspan.scoring.json_values import is_dict, is_list, plain
+from goldspan.collector_processor.replay.summary_and_exit_code import MetricTotals
+from goldspan.collector_processor.report.model import Report
+from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name
 from goldspan.scoring.matchers.kinds.literal import dollar_keys
 from goldspan.scoring.matchers.matcher import ABSENT, Absence
-from goldspan.scoring.results import ArgumentOutcome
-from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.metric_results import MetricCall, MetricResult
+from goldspan.scoring.result_words import (
+    Mistake,
+    OtherCall,
+    SessionWords,
+    arguments_of_call,
+    arguments_text,
+    call_facts,
+    call_hint,
+    call_note,
+    differences,
+    expected_calls,
+    is_broken,
+    judged_calls,
+    kind_words,
+    made_calls,
+    may_be_absent,
+    metric_words,
+    not_compared,
+    other_calls,
+    passed_arguments,
+    preset_lines,
+    said_in,
+    session_facts,
+    session_notes,
+    turn_reason,
+    why_unknown,
+)
+from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, turn_name
+from goldspan.scoring.sessions import JsonValue, ToolCall
 from goldspan.scoring.verdict import Label, Reason
+from goldspan.scoring.wording import (
+    LABEL_WORDS,
+    MARKS,
+    UNEXPECTED,
+    WORST_FIRST,
+    counted,
+    number_text,
+    printable,
+    score_text,
+    shorten,
+)
 
 LONGEST = 20_000
 """Characters of one value that are shown; the JSON document has all of it."""
@@ -64,8 +80,15 @@ _CUT = "… cut here; the JSON document has the whole value"
 _INDENT = "  "
 _SHOWN_OTHERWISE = {"sessions", "mistakes", "findings"}
 """Rows of the summary that the page shows as numbers and as filters."""
-_WRONG = (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING, "never_called")
-"""Arguments that stand first in the table of their call."""
+_OUTCOMES = {
+    ArgumentOutcome.MATCHED: "✓ right",
+    ArgumentOutcome.MISMATCHED: "✗ differs",
+    ArgumentOutcome.MISSING: "✗ not passed",
+    ArgumentOutcome.UNKNOWN: "? unknown",
+    ArgumentOutcome.IGNORED: "ignored",
+}
+_WRONG = (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING)
+_PASSED = (ArgumentOutcome.MATCHED, ArgumentOutcome.MISMATCHED)
 _NOTHING = '<span class="none">—</span>'
 
 
@@ -106,7 +129,7 @@ def _page(report: Report) -> Iterator[str]:
         yield from _sessions(label, report, mistakes)
     yield '<p id="nothing-left" hidden>No session matches the filter.</p></main>'
     if report.never_seen:
-        lines = [" · ".join(filter(None, (one.name, one.golden_set, one.source))) for one in report.never_seen]
+        lines = [" · ".join(filter(None, (one.key, one.golden_set, one.source))) for one in report.never_seen]
         yield from _listing("Goldens never seen", lines, opened=True, helps=HELP[Reason.GOLDEN_NEVER_SEEN])
     if report.totals.without_golden and not report.without_golden:
         yield from _listing("Sessions without a golden", report.totals.without_golden, opened=False)
@@ -157,7 +180,7 @@ def _summary(report: Report) -> Iterator[str]:
     yield "</section>"
 
 
-def _metric_rows(metrics: Sequence[MetricRow]) -> Iterator[str]:
+def _metric_rows(metrics: Sequence[MetricTotals]) -> Iterator[str]:
     """Yield a table of the metrics that need no golden: their scores, and what became of the calls."""
     if not metrics:
         return
@@ -166,10 +189,10 @@ def _metric_rows(metrics: Sequence[MetricRow]) -> Iterator[str]:
         yield f'<th scope="col">{head}</th>'
     yield "</tr></thead><tbody>"
     for one in metrics:
-        yield f'<tr><th scope="row">{html_text(one.name)}</th><td>{_badge(one.label, one.score_text)}</td>'
+        yield f'<tr><th scope="row">{html_text(one.name)}</th><td>{_badge(one.label, number_text(one.score))}</td>'
         for head, count in (("passed", one.passed), ("failed", one.failed)):
             yield f'<td data-head="{head}">{counted(count, one.unit)}</td>'
-        gaps = counted(one.not_evaluated, one.unit)
+        gaps = counted(one.gaps, one.unit)
         about = f'<span class="about">{html_text(one.reasons)}</span>' if one.reasons else ""
         yield f'<td data-head="not evaluated"><span>{gaps}{about}</span></td></tr>'
     yield "</tbody></table></div>"
@@ -217,9 +240,9 @@ class _Mistakes:
     The filters work by style alone, so that the page needs no script for them.
     """
 
-    def __init__(self, sessions: Sequence[SessionReport]) -> None:
+    def __init__(self, sessions: Sequence[SessionWords]) -> None:
         self.counts = Counter(one.name for session in sessions for one in session.mistakes)
-        tools: dict[str, dict[str, MistakeReport]] = {}
+        tools: dict[str, dict[str, Mistake]] = {}
         for session in sessions:
             for one in session.mistakes:
                 tools.setdefault(one.tool, {})[one.name] = one
@@ -234,7 +257,7 @@ class _Mistakes:
     def _rarity(self, name: str) -> int:
         return -self.counts[name]
 
-    def classes(self, sessions: Iterable[SessionReport]) -> str:
+    def classes(self, sessions: Iterable[SessionWords]) -> str:
         """Return the classes of the mistakes that these sessions have."""
         found: dict[str, None] = {}
         for one in (one for session in sessions for one in session.mistakes):
@@ -243,7 +266,7 @@ class _Mistakes:
                     found[name] = None
         return "".join(f" {name}" for name in found)
 
-    def most_frequent(self, session: SessionReport) -> str:
+    def most_frequent(self, session: SessionWords) -> str:
         """Return the mistake of the session that most sessions have; what differs from its golden comes first."""
         differs = [one.name for one in session.mistakes if not one.place]
         names = differs or [one.name for one in session.mistakes]
@@ -328,7 +351,7 @@ def _sessions(label: Label, report: Report, mistakes: _Mistakes) -> Iterator[str
     others = [one for one in of_label if not one.has_golden and not one.failed]
     left_out = {id(one) for one in others[_MOST_WITHOUT_GOLDEN:]}
     sessions = [one for one in of_label if id(one) not in left_out]
-    groups: dict[str, list[SessionReport]] = {}
+    groups: dict[str, list[SessionWords]] = {}
     for session in sessions:
         groups.setdefault(_cause(session, label, mistakes), []).append(session)
     few = len(sessions) <= _MOST_OPEN
@@ -352,9 +375,9 @@ def _sessions(label: Label, report: Report, mistakes: _Mistakes) -> Iterator[str
     yield "</section>"
 
 
-def _cause(session: SessionReport, label: Label, mistakes: _Mistakes) -> str:
+def _cause(session: SessionWords, label: Label, mistakes: _Mistakes) -> str:
     """Return the heading under which a session stands together with others."""
-    if label is not Label.FAIL and (broken := next((one.name for one in session.metrics if one.broken), "")):
+    if label is not Label.FAIL and (broken := next((one.name for one in session.metrics if is_broken(one)), "")):
         return broken
     if label is Label.NOT_EVALUATED and session.reason:
         return session.reason
@@ -363,74 +386,79 @@ def _cause(session: SessionReport, label: Label, mistakes: _Mistakes) -> str:
     return "everything right" if label is Label.PASS else session.explanation
 
 
-def _session(session: SessionReport, mistakes: _Mistakes, *, opened: bool) -> Iterator[str]:
+def _session(session: SessionWords, mistakes: _Mistakes, *, opened: bool) -> Iterator[str]:
     label = session.label.value
     yield f'<details class="session {label}{mistakes.classes([session])}" data-label="{label}"{_open(opened)}>'
     score = score_text(session.score).strip() if session.has_golden else ""
     yield f'<summary>{_badge(session.label, score)} <span class="name">{html_text(session.name)}</span> '
     failed = [one for one in session.metrics if one.label is Label.FAIL and session.has_golden]
-    texts = [html_text(f"{MARKS[one.label]} {one.name} {one.score_text}") for one in failed]
+    texts = [html_text(f"{MARKS[one.label]} {one.name} {number_text(one.verdict.exact)}") for one in failed]
     badges = "".join(f' <span class="badge fail">{text}</span>' for text in texts)
     if session.first_difference:
         yield f'<code class="brief">{html_text(shorten(session.first_difference, _BRIEF))}</code> '
-    notes = session.notes if session.has_golden else (*session.notes, "no golden")
+    notes = filter(None, (session_notes(session.result), "" if session.has_golden else "no golden"))
     yield f'<span class="note">{html_text(" · ".join(notes))}</span>{badges}</summary>'
     if session.reason:
         yield f'<p class="reason"><b>{html_text(session.reason)}.</b> {_prose(session.helps)}</p>'
     yield from _metrics(session.metrics)
-    for metric in dict.fromkeys(call.metric for call in session.judged):
-        yield f'<p class="found-by"><b>{metric}</b> found:</p>'
-        for call in session.judged:
-            if call.metric == metric:
-                yield from _judged_call(call)
-    for turn in session.turns:
-        yield from _turn(turn)
-    yield f'<p class="facts">{html_text(" · ".join(session.facts))}</p></details>'
+    for metric in session.metrics:
+        failed_calls = [(turn, call) for turn, call in judged_calls(metric) if call.failures]
+        if failed_calls:
+            yield f'<p class="found-by"><b>{html_text(metric.name)}</b> found:</p>'
+        for index, call in failed_calls:
+            yield from _judged_call(index, call)
+    for turn in session.result.turns:
+        yield from _turn(session.result, turn)
+    yield f'<p class="facts">{html_text(" · ".join(session_facts(session)))}</p></details>'
 
 
-def _metrics(metrics: Sequence[MetricReport]) -> Iterator[str]:
+def _metrics(metrics: Sequence[MetricResult]) -> Iterator[str]:
     if not metrics:
         return
     yield '<div class="wide metrics"><table><caption>Other metrics</caption><thead><tr>'
     yield '<th scope="col">metric</th><th scope="col">score</th><th scope="col">threshold</th>'
     yield '<th scope="col">explanation</th></tr></thead><tbody>'
     for one in metrics:
-        threshold = one.threshold_text or "none"
-        words = "; ".join(filter(None, (one.reason, one.explanation)))
-        yield f'<tr><th scope="row">{html_text(one.name)}</th><td>{_badge(one.label, one.score_text)}</td>'
-        yield f'<td data-head="threshold">{threshold}</td><td>{html_text(words)} '
+        threshold = "none" if one.threshold is None else number_text(one.threshold)
+        badge = _badge(one.label, number_text(one.verdict.exact))
+        yield f'<tr><th scope="row">{html_text(one.name)}</th><td>{badge}</td>'
+        yield f'<td data-head="threshold">{threshold}</td><td>{html_text(metric_words(one))} '
         yield f'<span class="about">{html_text(one.description)}</span></td></tr>'
     yield "</tbody></table></div>"
 
 
-def _turn(turn: TurnReport) -> Iterator[str]:
-    if turn.whole:
-        yield f'<section class="turn {turn.label.value}">'
+def _turn(session: SessionResult, turn: TurnResult) -> Iterator[str]:
+    whole, label = session.as_one, turn.label.value
+    if whole:
+        yield f'<section class="turn {label}">'
     else:
-        right = turn.label is Label.PASS and turn.score == 1
-        notes = [turn.reason, counted(len(turn.calls), "expected call") if turn.calls else ""]
+        right = turn.label is Label.PASS and turn.verdict.exact == 1
+        notes = [turn_reason(turn), counted(len(turn.calls), "expected call") if turn.calls else ""]
         notes += ["too many calls to align exactly"] if turn.approximate else []
-        yield f'<details class="turn {turn.label.value}"{_open(not right)}><summary>'
-        yield f"<h3>{_score_badge(turn.label, turn.score)} {turn.title}"
+        yield f'<details class="turn {label}"{_open(not right)}><summary>'
+        yield f"<h3>{_score_badge(turn.label, turn.verdict.exact)} {turn_name(turn)}"
         yield f' <span class="note">{html_text(" · ".join(filter(None, notes)))}</span></h3>'
-        if turn.user_text:
-            yield f' <span class="said">{html_text(turn.user_text[:_LONG])}</span>'
+        if said := said_in(turn):
+            yield f' <span class="said">{html_text(said[:_LONG])}</span>'
         yield "</summary>"
-    if turn.preset is not None:
-        yield from _preset(turn.preset)
+    if turn.answer is not None:
+        yield from _preset(session, turn, turn.answer.name)
     else:
         for call in turn.calls:
             yield from _call(call)
-        for other in turn.others:
+        for other in other_calls(turn):
             yield from _other(other)
-    yield "</section>" if turn.whole else "</details>"
+        if not turn.calls and not turn.unexpected_calls:
+            for made in made_calls(turn):
+                yield from _other(OtherCall(UNEXPECTED, "not judged", made))
+    yield "</section>" if whole else "</details>"
 
 
-def _preset(answer: PresetAnswer) -> Iterator[str]:
+def _preset(session: SessionResult, turn: TurnResult, name: str) -> Iterator[str]:
     """Return what a preset answered, and the calls it compared, each side in its order."""
-    yield f'<p class="answer"><b>{html_text(answer.preset)}</b> {html_text(" · ".join(answer.lines))}</p>'
-    expected = [(tool, arguments_text(arguments)) for tool, arguments in answer.expected]
-    made = [(call.tool, call_text(call)) for call in answer.made]
+    yield f'<p class="answer"><b>{html_text(name)}</b> {html_text(" · ".join(preset_lines(turn)))}</p>'
+    expected = [(call.name, arguments_text(call.args)) for call in expected_calls(session, turn)]
+    made = [(call.name, arguments_of_call(call)) for call in made_calls(turn)]
     yield '<div class="wide sides"><table><thead><tr><th scope="col">expected calls</th>'
     yield '<th scope="col">actual calls</th></tr></thead><tbody><tr>'
     for side in (expected, made):
@@ -442,80 +470,119 @@ def _preset(answer: PresetAnswer) -> Iterator[str]:
     yield "</tr></tbody></table></div>"
 
 
-def _judged_call(judged: JudgedCall) -> Iterator[str]:
+def _judged_call(turn: int, judged: MetricCall) -> Iterator[str]:
     """Yield a call with what a metric that needs no golden found in it."""
-    label = "no_label" if judged.label is None else judged.label.value
-    yield f'<details class="call {label}" open><summary>{_badge(judged.label, score_text(judged.score).strip())} '
-    yield f'<code>{html_text(judged.call.tool)}</code> <span class="note">{judged.place}</span> '
-    yield f'<span class="brief">{html_text(shorten(call_text(judged.call), _BRIEF))}</span></summary>'
+    call, label = judged.call, "no_label" if judged.label is None else judged.label.value
+    place = f"turn {turn + 1}, call {judged.call_index + 1}"
+    badge = _badge(judged.label, score_text(judged.verdict.exact).strip())
+    yield f'<details class="call {label}" open><summary>{badge} '
+    yield f'<code>{html_text(call.name)}</code> <span class="note">{place}</span> '
+    yield f'<span class="brief">{html_text(shorten(arguments_of_call(call), _BRIEF))}</span></summary>'
     yield '<div class="wide found"><table><thead><tr><th scope="col">argument</th>'
     yield '<th scope="col" colspan="2">finding</th><th scope="col">kind</th></tr></thead><tbody>'
-    for one in judged.findings:
-        yield f'<tr class="mismatched"><th scope="row">{html_text(one.argument or "whole call")}</th>'
-        yield f'<td colspan="2">{html_text(one.sentence[:_LONG])}</td>'
-        yield f'<td class="what">{html_text(one.words)}</td></tr>'
+    for one in judged.failures:
+        yield f'<tr class="mismatched"><th scope="row">{html_text(pointer_name(one.path) or "whole call")}</th>'
+        yield f'<td colspan="2">{html_text(printable(one.words(include_values=True))[:_LONG])}</td>'
+        yield f'<td class="what">{html_text(kind_words(one))}</td></tr>'
     yield "</tbody></table></div>"
-    yield from _facts(judged.call)
+    yield from _facts(call)
     yield "</details>"
 
 
 # Calls and their arguments, expected and actual side by side.
 
 
-def _call(call: CallReport) -> Iterator[str]:
-    opened = call.label is not Label.PASS or call.score != 1
-    yield f'<details class="call {call.label.value}"{_open(opened)}>'
-    yield f"<summary>{_score_badge(call.label, call.score)} <code>{html_text(call.tool)}</code>"
-    if note := "; ".join(filter(None, (call.note.rstrip(":"), call.hint))):
-        yield f' <span class="note {call.label.value}">{html_text(note)}</span>'
+def _call(call: CallResult) -> Iterator[str]:
+    label, score = call.label, call.verdict.exact
+    opened = label is not Label.PASS or score != 1
+    yield f'<details class="call {label.value}"{_open(opened)}>'
+    yield f"<summary>{_score_badge(label, score)} <code>{html_text(call.tool)}</code>"
+    if note := "; ".join(filter(None, (call_note(call).rstrip(":"), call_hint(call)))):
+        yield f' <span class="note {label.value}">{html_text(note)}</span>'
     if not opened:
-        expected = {one.name: one.expected for one in call.arguments if not isinstance(one.expected, Absence)}
+        expected = {one.name: one.expected_value for one in call.arguments} | not_compared(call)
         yield f' <span class="brief">{html_text(shorten(arguments_text(expected), _BRIEF))}</span>'
     yield "</summary>"
-    if call.arguments:
-        actual = "actual" if call.aligned or call.actual is None else "nearest call"
+    head = "actual" if call.aligned or call.actual is None else "nearest call"
+    if rows := list(_rows(call, head)):
         yield '<div class="wide"><table><thead><tr><th scope="col">argument</th><th scope="col">expected</th>'
-        yield f'<th scope="col">{actual}</th><th scope="col">result</th></tr></thead><tbody>'
-        for argument in sorted(call.arguments, key=lambda one: one.outcome not in _WRONG):
-            yield from _argument(argument, actual)
+        yield f'<th scope="col">{head}</th><th scope="col">result</th></tr></thead><tbody>'
+        yield from rows
         yield "</tbody></table></div>"
     else:
         yield '<p class="none">No arguments are expected.</p>'
-    yield from _facts(call.actual)
+    if call.actual is not None:
+        yield from _facts(call.actual)
     yield "</details>"
 
 
-def _argument(argument: ArgumentReport, head: str) -> Iterator[str]:
-    kind = "missing" if argument.outcome == "never_called" else argument.outcome
-    if argument.outcome == ArgumentOutcome.MISMATCHED:
+def _rows(call: CallResult, head: str) -> Iterator[str]:
+    """Yield the rows of a call's arguments: what was wrong, what was never passed, and all others."""
+    made = call.actual
+    arguments = sorted(call.arguments, key=lambda one: one.outcome not in _WRONG)
+    wrong = [one for one in arguments if one.outcome in _WRONG]
+    yield from (_row(one, made, head) for one in wrong)
+    for name, value in not_compared(call).items():
+        cells = _two_cells(value_html(value), _NOTHING, head)
+        yield _table_row("missing", name, cells, "✗ never called" if call.missing else "")
+    yield from (_row(one, made, head) for one in arguments[len(wrong) :])
+    passed = {} if made is None else made.arguments or {}
+    for name in call.extra_arguments:
+        cells = _two_cells(_NOTHING, _value_or_nothing(passed.get(name, ABSENT)), head)
+        yield _table_row("extra", name, cells, "not expected")
+
+
+def _row(argument: ArgumentResult, made: ToolCall | None, head: str) -> str:
+    value: JsonValue | Absence = argument.actual_value if argument.outcome in _PASSED else ABSENT
+    left_out = made is not None and made.arguments is not None and argument.name not in made.arguments
+    if argument.outcome is ArgumentOutcome.MATCHED and argument.actual_value is None and left_out:
+        value = ABSENT
+    expected, actual = value_html(argument.expected_value), _value_or_nothing(value)
+    if argument.outcome is ArgumentOutcome.MISMATCHED:
         casefold = argument.strategy == "casefold_exact"
-        expected, actual = side_by_side(argument.expected, argument.actual, casefold=casefold)
-    else:
-        expected, actual = _value_or_nothing(argument.expected), _value_or_nothing(argument.actual)
-    if argument.unknown:
-        actual = f'<span class="none">{html_text(argument.unknown)}</span>'
-    yield f'<tr class="{kind}"><th scope="row">{html_text(argument.name)}</th>'
-    if argument.outcome == ArgumentOutcome.MATCHED and expected == actual:
-        yield f'<td colspan="2"><pre>{expected}</pre></td>'
-    else:
-        yield f'<td data-head="expected"><pre>{expected}</pre></td><td data-head="{head}"><pre>{actual}</pre></td>'
-    words = "; ".join(filter(None, (argument.words, argument.hint)))
-    yield f'<td class="what">{html_text(words)}</td></tr>'
+        expected, actual = side_by_side(argument.expected_value, argument.actual_value, casefold=casefold)
+    if unknown := why_unknown(argument, made):
+        actual = f'<span class="none">{html_text(unknown)}</span>'
+    cells = _two_cells(expected, actual, head)
+    if argument.outcome is ArgumentOutcome.MATCHED and expected == actual:
+        cells = f'<td colspan="2"><pre>{expected}</pre></td>'
+    words = "; ".join(filter(None, (_outcome_words(argument, made), argument.hint)))
+    return _table_row(argument.outcome, argument.name, cells, words)
+
+
+def _outcome_words(argument: ArgumentResult, made: ToolCall | None) -> str:
+    if argument.outcome is ArgumentOutcome.UNKNOWN and made is None:
+        return "? never called"
+    words = _OUTCOMES[argument.outcome]
+    if argument.exact is not None and argument.exact.denominator != 1:
+        words += f" {score_text(argument.exact)}"
+    if argument.strategy != "exact" and argument.outcome in _PASSED:
+        words += f" ({argument.strategy})"
+    return words if argument.weight == 1 else f"{words}, weight {float(argument.weight):.4g}"
+
+
+def _two_cells(expected: str, actual: str, head: str) -> str:
+    return f'<td data-head="expected"><pre>{expected}</pre></td><td data-head="{head}"><pre>{actual}</pre></td>'
+
+
+def _table_row(kind: str, name: str, cells: str, words: str) -> str:
+    what = f'<td class="what">{html_text(words)}</td>'
+    return f'<tr class="{kind}"><th scope="row">{html_text(name)}</th>\n{cells}\n{what}</tr>'
 
 
 def _value_or_nothing(value: JsonValue | Absence) -> str:
-    return _NOTHING if value is ABSENT else value_html(value)
+    return _NOTHING if isinstance(value, Absence) else value_html(value)
 
 
 def _other(other: OtherCall) -> Iterator[str]:
     call = other.call
     yield f'<details class="call aside"><summary><span class="badge aside">{other.mark}</span> '
-    yield f'<code>{html_text(call.tool)}</code> <span class="note">{other.words}</span> '
-    yield f'<span class="brief">{html_text(shorten(call_text(call), _BRIEF))}</span></summary>'
-    if call.arguments:
+    yield f'<code>{html_text(call.name)}</code> <span class="note">{other.words}</span> '
+    yield f'<span class="brief">{html_text(shorten(arguments_of_call(call), _BRIEF))}</span></summary>'
+    if arguments := list(passed_arguments(call)):
         yield '<div class="wide"><table><thead><tr><th scope="col">argument</th><th scope="col">actual</th></tr>'
         yield "</thead><tbody>"
-        for name, value, hidden in call.arguments:
+        for name, value, hidden in arguments:
             shown = f'<span class="none">{hidden}</span>' if hidden else _value_or_nothing(value)
             yield f'<tr class="extra"><th scope="row">{html_text(name)}</th>'
             yield f'<td data-head="actual"><pre>{shown}</pre></td></tr>'
@@ -524,9 +591,9 @@ def _other(other: OtherCall) -> Iterator[str]:
     yield "</details>"
 
 
-def _facts(call: ActualCall | None) -> Iterator[str]:
-    if call is not None and call.facts:
-        yield f'<p class="facts">{html_text(" · ".join(call.facts))}</p>'
+def _facts(call: ToolCall) -> Iterator[str]:
+    if facts := call_facts(call):
+        yield f'<p class="facts">{html_text(" · ".join(facts))}</p>'
 
 
 # Values as JSON, with what differs between two of them marked.

@@ -6,23 +6,32 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.cells import cell_len
-
 from goldspan.collector_processor.replay.argument_origins import MOST_CALLS_EXPLAINED, CallOrigins
 from goldspan.collector_processor.replay.hints import advice_of, advice_words
 from goldspan.collector_processor.replay.inspection import Inspection, user_text
-from goldspan.collector_processor.replay.summary_and_exit_code import kind_words
-from goldspan.collector_processor.replay.wording import counted, listed, printable
-from goldspan.collector_processor.report.model import INFORMS, RIGHT, UNKNOWN, WRONG, actual_call, problem_texts
-from goldspan.collector_processor.report.shown_values import shorten
-from goldspan.collector_processor.report.terminal import STYLES, TerminalPage, call_text, hint_rows, problem_rows
+from goldspan.collector_processor.report.model import problem_texts
+from goldspan.collector_processor.report.terminal import hint_rows, problem_rows
 from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable, Source
 from goldspan.mappers.unknown_tool_spans import UnknownTools
 from goldspan.scoring.json_values import pointer_name
 from goldspan.scoring.metric_results import Finding
+from goldspan.scoring.result_words import arguments_of_call, call_facts, hidden_words, kind_words
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
+from goldspan.scoring.wording import (
+    INFORMS,
+    RIGHT,
+    STYLES,
+    UNKNOWN,
+    WRONG,
+    Page,
+    cells,
+    counted,
+    listed,
+    printable,
+    shorten,
+)
 
 _MOST_SESSIONS = 20
 _MOST_CALLS = 30
@@ -35,7 +44,7 @@ _MARK_OF_KIND = {"unknown": UNKNOWN, "trivial": INFORMS, "free_text": INFORMS}
 """Marks of origins that say nothing for or against a call."""
 
 
-def inspect_page(page: TerminalPage, found: Inspection, *, verbose: bool) -> None:
+def inspect_page(page: Page, found: Inspection, *, verbose: bool) -> None:
     """Add everything a newcomer wants to know first."""
     most = len(found.sessions) if verbose else _MOST_SESSIONS
     runs = Counter(session.id for session in found.sessions)
@@ -56,7 +65,7 @@ def inspect_page(page: TerminalPage, found: Inspection, *, verbose: bool) -> Non
         page.paragraph("Nothing is missing: `goldspan score` can score every one of these calls.", style="green")
 
 
-def _session(page: TerminalPage, session: Session, run: str, *, verbose: bool) -> None:
+def _session(page: Page, session: Session, run: str, *, verbose: bool) -> None:
     if session.ambiguous:
         source = ("several session ids were found; named after its trace", "yellow")
     elif session.id_source == "trace_id":
@@ -70,11 +79,11 @@ def _session(page: TerminalPage, session: Session, run: str, *, verbose: bool) -
         _turn(page, index, turn, verbose=verbose)
 
 
-def _turn(page: TerminalPage, index: int, turn: Turn, *, verbose: bool) -> None:
+def _turn(page: Page, index: int, turn: Turn, *, verbose: bool) -> None:
     said = user_text(turn.user_text)
     head = f"turn {index + 1}"
     agent = f"  {printable(turn.agent)}" if turn.agent else ""
-    room = page.width - 2 - len(head) - cell_len(agent) - 2
+    room = page.width - 2 - len(head) - cells(agent) - 2
     text = f"  {shorten(printable(' '.join(said.split())), room)}" if said and said.strip() and room > 16 else ""
     page.line(head, (agent, "cyan"), (text, "dim italic"), indent=2)
     if verbose:
@@ -99,12 +108,12 @@ def _brackets(calls: Sequence[ToolCall]) -> list[str]:
     return marks
 
 
-def _call(page: TerminalPage, call: ToolCall, bracket: str, *, verbose: bool) -> None:
+def _call(page: Page, call: ToolCall, bracket: str, *, verbose: bool) -> None:
     name = printable(call.name)
     known = call.capture is Capture.CAPTURED
-    text = call_text(actual_call(call)) or "no arguments"
+    text = arguments_of_call(call) or "no arguments"
     if not verbose:
-        text = shorten(text, 3 * max(page.width - 8 - cell_len(name), 24))
+        text = shorten(text, 3 * max(page.width - 8 - cells(name), 24))
     style = "" if known else "yellow"
     page.paragraph(text, indent=4, label=((bracket, "dim"), " ", (name, "bold"), "  "), style=style)
     if call.error is not None:
@@ -115,19 +124,18 @@ def _call(page: TerminalPage, call: ToolCall, bracket: str, *, verbose: bool) ->
         page.line(("known from the model's request only: no span shows its execution", "dim"), indent=8)
 
 
-def origins_page(page: TerminalPage, found: Sequence[CallOrigins], *, verbose: bool) -> None:
+def origins_page(page: Page, found: Sequence[CallOrigins], *, verbose: bool) -> None:
     """Add calls, each with where every value of its arguments came from."""
     for one in found if verbose else found[:MOST_CALLS_EXPLAINED]:
         page.blank()
         place = f"turn {one.turn_index + 1}, call {one.call_index + 1} of {printable(one.session.id)}"
         page.line((printable(one.call.name), "bold"), f"  {place}")
-        made = actual_call(one.call)
-        for fact in made.facts:
+        for fact in call_facts(one.call):
             page.line((fact, "dim"), indent=2)
         if not one.findings:
-            page.line((made.hidden or "no arguments", "yellow"), indent=2)
+            page.line((hidden_words(one.call) or "no arguments", "yellow"), indent=2)
         names = [printable(pointer_name(finding.path)) for finding in one.findings]
-        width = min(max(map(cell_len, names), default=0), 32)
+        width = min(max(map(cells, names), default=0), 32)
         for name, finding in zip(names, one.findings, strict=True):
             mark = WRONG if finding.failed else _MARK_OF_KIND.get(finding.kind, RIGHT)
             head = (f"{mark} ", STYLES[mark]), (f"{name:<{width}}", "bold"), f"  {kind_of_origin(finding):<11}  "
@@ -142,7 +150,7 @@ def kind_of_origin(finding: Finding) -> str:
     return kind_words(finding) if finding.failed else finding.kind.replace("_", " ")
 
 
-def _counts(page: TerminalPage, found: Inspection) -> None:
+def _counts(page: Page, found: Inspection) -> None:
     for label, text in count_rows(found):
         page.paragraph(text, label=f"{label:<{_LABEL}}")
     if any(bracket != " " for session in found.sessions for turn in session.turns for bracket in _brackets(turn.calls)):
@@ -198,7 +206,7 @@ def _most(counts: Mapping[str, int]) -> str:
     return ", ".join(texts)
 
 
-def dialects_page(page: TerminalPage, registry: DialectRegistry) -> None:
+def dialects_page(page: Page, registry: DialectRegistry) -> None:
     """Add every dialect in the order of precedence."""
     for dialect in registry.dialects:
         known = describe(dialect)

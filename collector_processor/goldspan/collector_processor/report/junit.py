@@ -13,10 +13,15 @@ from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from goldspan.collector_processor.replay.hints import HELP
-from goldspan.collector_processor.report.model import MetricReport, RepeatReport, Report, SessionReport
-from goldspan.collector_processor.report.terminal import session_text
+from goldspan.collector_processor.report.model import Report
 from goldspan.scoring.criterion import MAIN_METRIC
+from goldspan.scoring.metric_results import MetricResult
+from goldspan.scoring.result_lines import session_text
+from goldspan.scoring.result_words import SessionWords, found_mistake, judged_calls, metric_reason, metric_words
+from goldspan.scoring.results import SessionResult
+from goldspan.scoring.run import RepeatResult
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
+from goldspan.scoring.wording import number_text, printable
 
 NO_SINGLE_GOLDEN = "no single golden"
 """The suite of sessions that several goldens match equally well."""
@@ -34,13 +39,14 @@ def junit_report(report: Report) -> str:
         return suites.setdefault(name or NO_SINGLE_GOLDEN, _Suite(name or NO_SINGLE_GOLDEN))
 
     for session in report.sessions:
-        suite_of(session.golden_set).add_session(session)
+        golden = session.result.golden
+        suite_of("" if golden is None else printable(golden.golden_set)).add_session(session)
     for session in report.without_golden:
         suite_of(WITHOUT_GOLDEN).add_session(session)
     for repeat in report.repeats:
-        suite_of(repeat.golden_set).add_repeat(repeat)
+        suite_of(printable(repeat.golden.golden_set)).add_repeat(repeat)
     for golden in report.never_seen:
-        case = suite_of(golden.golden_set).case(golden.name)
+        case = suite_of(printable(golden.golden_set)).case(printable(golden.key))
         message = f"golden {REASON_TEXT[Reason.GOLDEN_NEVER_SEEN]}"
         kind = "failure" if report.strict else "skipped"
         _result(case, kind, Reason.GOLDEN_NEVER_SEEN, message, HELP[Reason.GOLDEN_NEVER_SEEN])
@@ -77,35 +83,43 @@ class _Suite:
     def property(self, name: str, value: str) -> None:
         SubElement(self.properties, "property", name=_xml(name), value=_xml(value))
 
-    def add_session(self, session: SessionReport) -> None:
-        name = session.id + (f" (run {session.run})" if session.runs > 1 else "")
-        name += f" [{session.metric}]" if session.metric != MAIN_METRIC else ""
-        case = self.case(name, (session.end_ns - session.start_ns) / 1e9)
+    def add_session(self, session: SessionWords) -> None:
+        result = session.result
+        main = printable(result.metric)
+        name = printable(result.session.id if result.session else "")
+        name += f" (run {session.run})" if session.runs > 1 else ""
+        name += f" [{main}]" if main != MAIN_METRIC else ""
+        start, end = _times(result)
+        case = self.case(name, (end - start) / 1e9)
         name = case.get("name", "")
-        self.start_ns = min(filter(None, (self.start_ns, session.start_ns)), default=0)
-        text = session_text(session, _WIDTH)
+        self.start_ns = min(filter(None, (self.start_ns, start)), default=0)
         # One run of several decides nothing alone: the golden has a case of its own.
-        failed = "skipped" if session.repeated else "failure"
-        _judged(case, session, session.first_line or session.explanation, session.reason, text, failed=failed)
+        failed = "skipped" if result.repeated else "failure"
+        why_failed = session.first_line or session.explanation
+        text = session_text(session, _WIDTH)
+        _judged(case, session.label, session.reason_code, why_failed, session.reason, text, failed=failed)
         if session.score is not None:
-            self.property(f"{session.metric}.score[{name}]", repr(float(session.score)))
-        if session.preset:
-            self.property(f"{session.metric}.preset[{name}]", session.preset)
-        for metric in session.metrics:
+            self.property(f"{main}.score[{name}]", repr(float(session.score)))
+        if result.preset and session.has_golden:
+            self.property(f"{main}.preset[{name}]", printable(result.preset))
+        for metric in result.metrics:
+            called = printable(metric.name)
             if metric.score is not None:
-                self.property(f"{metric.name}.score[{name}]", repr(metric.score))
-            if metric.threshold_text and session.has_golden:
-                self.add_metric(metric, self.case(f"{name} [{metric.name}]"))
+                self.property(f"{called}.score[{name}]", repr(metric.score))
+            if metric.threshold is not None and session.has_golden:
+                self.add_metric(metric, called, self.case(f"{name} [{called}]"))
 
-    def add_metric(self, metric: MetricReport, case: Element) -> None:
+    def add_metric(self, metric: MetricResult, name: str, case: Element) -> None:
         """Report a metric with a threshold as a test case of its own; one that only informs is a property."""
-        text = f"{metric.name} {metric.score_text}  {metric.note}"
-        why_failed = metric.first or f"{metric.score_text}, needs {metric.threshold_text}"
-        _judged(case, metric, why_failed, metric.reason, text)
+        score = number_text(metric.verdict.exact)
+        found = (found_mistake(turn, call, one) for turn, call in judged_calls(metric) for one in call.failures)
+        first = next((f"{one.turn}: {one}" for one in found), f"{score}, needs {number_text(metric.threshold)}")
+        text = f"{name} {score}  {metric_words(metric, needs=True)}"
+        _judged(case, metric.label, metric.reason, first, metric_reason(metric), text)
 
-    def add_repeat(self, repeat: RepeatReport) -> None:
-        case = self.case(f"{repeat.golden} [{repeat.runs} runs]")
-        _judged(case, repeat, repeat.words, repeat.words, repeat.words)
+    def add_repeat(self, repeat: RepeatResult) -> None:
+        case = self.case(f"{printable(repeat.golden.key)} [{repeat.repeat.runs} runs]")
+        _judged(case, repeat.label, repeat.reason, str(repeat), str(repeat), str(repeat))
 
     def finished(self, digest: str) -> Element:
         """Return the suite with its counts, its start and the digest of its golden set."""
@@ -118,19 +132,27 @@ class _Suite:
         return self.element
 
 
+def _times(result: SessionResult) -> tuple[int, int]:
+    """Return when a session started and ended: Unix time in nanoseconds, 0 where it is not known."""
+    turns = () if result.session is None else result.session.turns
+    start = min((turn.start for turn in turns if turn.start), default=0)
+    return start, max((turn.end for turn in turns if turn.end), default=start) if start else 0
+
+
 def _judged(
     case: Element,
-    one: SessionReport | MetricReport | RepeatReport,
+    label: Label | None,
+    reason: str | None,
     why_failed: str,
     why_skipped: str,
     text: str,
     *,
     failed: str = "failure",
 ) -> None:
-    if one.label is Label.FAIL:
+    if label is Label.FAIL:
         _result(case, failed, "fail", why_failed, text)
-    elif one.reason_code:
-        _result(case, "skipped", one.reason_code, why_skipped, text)
+    elif reason:
+        _result(case, "skipped", reason, why_skipped, text)
     else:
         SubElement(case, "system-out").text = _xml(text)
 

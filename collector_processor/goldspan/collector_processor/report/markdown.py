@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from goldspan.collector_processor.replay.wording import counted, printable, score_text
-from goldspan.collector_processor.report.model import MARKS, MetricRow, Report, SessionReport
-from goldspan.collector_processor.report.shown_values import shorten
-from goldspan.collector_processor.report.terminal import session_text
+from goldspan.collector_processor.replay.summary_and_exit_code import MetricTotals
+from goldspan.collector_processor.report.model import Report
+from goldspan.scoring.result_lines import session_text
+from goldspan.scoring.result_words import SessionWords, is_broken
+from goldspan.scoring.results import SessionResult
 from goldspan.scoring.verdict import Label
+from goldspan.scoring.wording import MARKS, counted, number_text, printable, score_text, shorten
 
 LONGEST = 65_536
 """Characters GitHub takes in a comment; kept in bytes, which are never fewer."""
@@ -56,7 +58,7 @@ def _blocks(report: Report) -> Iterator[str]:
         yield _table(sessions)
     if report.repeats:
         yield _bullets(
-            [f"{MARKS[one.label]} golden {_code(one.golden)}: {_prose(one.words)}" for one in report.repeats]
+            [f"{MARKS[one.label]} golden {_code(one.golden.key)}: {_prose(str(one))}" for one in report.repeats]
         )
     if report.hints:
         lines = [f"**{_prose(seen)}**: {_prose(helps)}" for seen, helps in report.hints]
@@ -69,16 +71,18 @@ def _blocks(report: Report) -> Iterator[str]:
             yield _details(session)
 
 
-def _metric_table(metrics: Sequence[MetricRow]) -> str:
+def _metric_table(metrics: Sequence[MetricTotals]) -> str:
     lines = ["| | without goldens | score | passed | failed | not evaluated |", "|---|---|---:|---:|---:|---|"]
     for one in metrics:
-        gaps = f"{one.not_evaluated:,}: {_prose(one.reasons)}" if one.not_evaluated else "0"
+        gaps = f"{one.gaps:,}: {_prose(one.reasons)}" if one.gaps else "0"
         name = f"{_code(one.name)}, {one.unit}s"
-        lines.append(f"| {MARKS[one.label]} | {name} | {one.score_text} | {one.passed:,} | {one.failed:,} | {gaps} |")
+        lines.append(
+            f"| {MARKS[one.label]} | {name} | {number_text(one.score)} | {one.passed:,} | {one.failed:,} | {gaps} |"
+        )
     return "\n".join(lines)
 
 
-def _table(sessions: Sequence[SessionReport]) -> str:
+def _table(sessions: Sequence[SessionWords]) -> str:
     first = "first difference" if any(one.has_golden for one in sessions) else "first finding"
     lines = [f"| | score | session | calls right | {first} |", "|---|---:|---|---:|---|"]
     for session in sessions[:_MOST_ROWS]:
@@ -86,9 +90,7 @@ def _table(sessions: Sequence[SessionReport]) -> str:
             MARKS[session.label],
             score_text(session.score).strip(),
             _code(shorten(session.name, _LONGEST_NAME)),
-            ""
-            if session.preset or not session.has_golden
-            else f"{session.calls_right} of {sum(len(turn.calls) for turn in session.turns)}",
+            "" if session.result.preset or not session.has_golden else _calls_right(session.result),
             "; ".join(_notes(session)),
         ]
         lines.append(f"| {' | '.join(cells)} |")
@@ -97,21 +99,28 @@ def _table(sessions: Sequence[SessionReport]) -> str:
     return "\n".join(lines)
 
 
-def _notes(session: SessionReport) -> Iterator[str]:
+def _calls_right(result: SessionResult) -> str:
+    calls = [call for turn in result.turns for call in turn.calls]
+    return f"{sum(call.verdict.exact == 1 for call in calls)} of {len(calls)}"
+
+
+def _notes(session: SessionWords) -> Iterator[str]:
     if session.first_line and session.label is Label.FAIL:
         yield _plain(shorten(session.first_line, _LONGEST_NAME))
     if session.reason:
         yield session.reason
-    if session.forbidden_tools:
-        yield f"forbidden, but called: {', '.join(map(_code, session.forbidden_tools))}"
-    if session.preset:
-        yield f"scored by {_plain(session.preset)}"
-    for metric in session.metrics if session.has_golden else [one for one in session.metrics if one.broken]:
-        text = f"{_plain(metric.name)} {metric.score_text}"
+    result = session.result
+    forbidden = dict.fromkeys(call.actual.name for turn in result.turns for call in turn.violations if call.actual)
+    if forbidden:
+        yield f"forbidden, but called: {', '.join(map(_code, forbidden))}"
+    if result.preset and session.has_golden:
+        yield f"scored by {_plain(result.preset)}"
+    for metric in result.metrics if session.has_golden else filter(is_broken, result.metrics):
+        text = f"{_plain(metric.name)} {number_text(metric.verdict.exact)}"
         yield text if metric.label in {None, Label.PASS} else f"{MARKS[metric.label]} {text}"
 
 
-def _details(session: SessionReport) -> str:
+def _details(session: SessionWords) -> str:
     lines = session_text(session, _WIDTH).split("\n")
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES:] = [f"… and {counted(len(lines) - _MOST_LINES, 'more line')}"]
