@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+from goldspan.collector_processor.emit.evaluation import Level
 from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers.span_facts import PlainSpanFacts
 from goldspan.scoring.goldens import load_goldens
+from goldspan.scoring.verdict import Label
 from span_facts import agent, plain, tool
 
 GOLDENS = load_goldens(
@@ -35,3 +39,25 @@ def test_plain_spans_that_come_after_their_session_was_dropped_are_repeated_or_l
     late = [("f" * 16, "root", 0, 1, False)]
     engine.feed_plain([PlainSpanFacts(trace, [*known, *late], lambda span: span)], 10_000.0)
     assert (engine.stats.repeated, engine.stats.late) == (3, 1)
+
+
+@pytest.mark.parametrize(("end", "late"), [(2.0, False), (4e9, True)])
+def test_turns_that_start_before_a_dropped_run_ended_are_late_until_it_is_forgotten(end: float, *, late: bool) -> None:
+    settings = EngineSettings(settle=1, run_idle=60, retention=300, tombstone_ttl=10_000)
+    engine = Engine(GOLDENS, settings)
+
+    def labels_of(number: int, now: float) -> list[Label | None]:
+        trace, start = f"{number:032x}", 1e6 * number
+        last = end if number == 1 else start + 2
+        engine.feed(tool(trace, "tool", parent="root", start=start, end=start + 1), now)
+        engine.feed(agent(trace, "root", session="s", start=start, end=last), now)
+        return [one.verdict.label for one in engine.poll(now + 2).evaluations if one.level is Level.CALL]
+
+    assert labels_of(1, 0.0) == [Label.PASS]
+    engine.poll(100.0)
+    engine.poll(500.0)
+    assert labels_of(2, 1000.0) == ([] if late else [Label.PASS])
+    assert engine.stats.late == (2 if late else 0)
+    engine.poll(2000.0)
+    engine.poll(20_000.0)
+    assert labels_of(3, 20_000.0) == [Label.PASS]

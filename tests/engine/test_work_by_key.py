@@ -21,6 +21,7 @@ from goldspan.collector_processor.spark.work_by_key import (
     TraceChunk,
     TraceChunks,
 )
+from goldspan.mappers.assembly import AssemblySettings
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
 from goldspan.mappers.span_facts import SpanFacts
@@ -156,3 +157,28 @@ def test_an_empty_part_takes_a_trace_out_of_its_session() -> None:
         assert [result.verdict.label for result in session.results(CASES, settings)] == [Label.PASS]
         session.add(empty)
         assert session.results(CASES, settings) == []
+
+
+def part_of(trace: str, city: str) -> SessionPart:
+    """What a trace holds of the session `Paris`, whose call names this city."""
+    records = BoundedTrace(trace)
+    spans = [one.changed(trace_id=trace, span_id=f"{trace}{one.span_id}", parent_id="") for one in case("Paris")[2:]]
+    called = tool(trace, "call", spans[0].span_id, args={"city": city})
+    asked = {"test.case.name": "Paris"}
+    records.add(TraceChunk(trace, 0, (spans[0].changed(join_attributes=asked), called)))
+    [part] = records.parts(AssemblySettings())
+    return part
+
+
+def test_a_full_session_takes_newer_versions_of_its_parts_and_no_others() -> None:
+    settings = EngineSettings(holds=False, report_unmatched=True)
+    older, newer = part_of(TRACE, "Lyon"), part_of(TRACE, "Paris")
+    session = BoundedSession("Paris", most=len(older))
+    for part, label in ((older, Label.FAIL), (newer, Label.PASS), (older, Label.FAIL), (newer, Label.PASS)):
+        session.add(part)
+        [result] = session.results(CASES, settings)
+        assert (result.verdict.label, result.session is not None and result.session.incomplete) == (label, False)
+    session.add(part_of("2" * 32, "Paris"))
+    [result] = session.results(CASES, settings)
+    assert result.session is not None
+    assert (len(result.session.turns), result.session.incomplete) == (1, True)

@@ -10,9 +10,15 @@ import pytest
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.stream.rows_and_messages import SessionMessage, decode_message
+from goldspan.collector_processor.stream.rows_and_messages import (
+    SessionMessage,
+    decode_fragment,
+    decode_message,
+    encode_fragment,
+    session_message,
+)
 from goldspan.collector_processor.stream.session_stage import SessionStage
-from goldspan.collector_processor.stream.stage_interface import DeadLetter, StreamContext, ToSession, Traces
+from goldspan.collector_processor.stream.stage_interface import DeadLetter, Results, StreamContext, ToSession, Traces
 from goldspan.collector_processor.stream.trace_stage import TraceStage
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
@@ -20,7 +26,7 @@ from goldspan.scoring.run import scorer_of
 from otlp_containers import as_message
 from pipeline_rig import Said, spans_in
 from stream_rig import DictState, Partition, Record, Stream
-from trace_requests import plain_request, turn_request
+from trace_requests import SECOND, plain_request, turn_request
 
 NAME = "tool_parameter_match"
 TURN = {"calls": [{"name": "look", "args": {"at": "pier"}}]}
@@ -242,6 +248,54 @@ def test_a_limit_makes_results_incomplete(limits: dict[str, int]) -> None:
     assert any(one.get(f"{NAME}.incomplete") for one in stream.said().values())
     assert not {"fail"} & set(labels(stream, "session"))
     assert len(stream.spans()) == 4
+
+
+def test_a_full_session_takes_newer_versions_of_its_fragments() -> None:
+    older, newer = turn_request("a", ("look", {"at": "mole"})), turn_request("a", ("look", {"at": "mole"}))
+    (tool,) = newer["resourceSpans"][0]["scopeSpans"][0]["spans"][1:]
+    tool["attributes"][-1]["value"]["stringValue"] = '{"at": "pier"}'
+    tool["endTimeUnixNano"] = str(int(tool["endTimeUnixNano"]) + 1)
+    stream = stream_of((0, 0, older), (0, 5, newer), context=replace(CONTEXT, max_session_spans=1))
+    stream.read(stream.first[0])
+    idle(stream, 3)
+    assert labels(stream, "call") == ["fail"]
+    read(stream, stream.first[0])
+    idle(stream, 8)
+    assert labels(stream, "call") == ["pass"]
+    assert not any(one.get(f"{NAME}.incomplete") for one in stream.said().values())
+
+
+@pytest.mark.parametrize(("hours", "late"), [(0, False), (1_000_000, True)])
+def test_turns_that_start_before_a_dropped_run_ended_are_late(hours: int, *, late: bool) -> None:
+    first = turn("a", 0)
+    root = first["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    root["endTimeUnixNano"] = str(int(root["endTimeUnixNano"]) + hours * 3600 * SECOND)
+    stream = stream_of((0, 0, first), (0, 5000, turn("a", 1000)))
+    stream.read(stream.first[0])
+    for now in (10, 100, 4000):
+        idle(stream, now)
+        stream.second[0].commit()
+        stream.second[0].restart()
+    before = len(stream.events())
+    read(stream, stream.first[0])
+    idle(stream, 5010)
+    assert (len(stream.events()) == before) is late
+    assert stream.second[0].stage.stats.late == (2 if late else 0)
+
+
+def test_a_session_is_incomplete_as_long_as_a_fragment_is() -> None:
+    first = TraceStage(CONTEXT, DictState({}), 0)
+    first.spans(body(turn("a", 0)), 0.0)
+    [sent] = [one for one in first.advance(5.0) if isinstance(one, ToSession)]
+    message = decode_message(sent.body)
+    [(root, encoded)] = message.changes
+    assert encoded is not None
+    lacking = encode_fragment(decode_fragment(encoded)[0], incomplete=True)
+    second = SessionStage(CONTEXT, DictState({}), 1)
+    for fragment, incomplete in ((lacking, True), (encoded, False)):
+        outputs = second.receive(sent.key, session_message(0, 5.0, message.trace, [(root, fragment)]))
+        [results] = [one for one in outputs if isinstance(one, Results)]
+        assert {one.incomplete for one in results.evaluations} == {incomplete}
 
 
 def test_more_text_than_a_trace_may_have_makes_results_incomplete() -> None:
