@@ -31,7 +31,7 @@ from goldspan.collector_processor.gateway.deliver.dispatcher import PendingReque
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.worker import Worker, registry_for
+from goldspan.collector_processor.gateway.worker import Worker
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers import views
@@ -94,7 +94,6 @@ class Gateway:
         self.worker = Worker(
             self._goldens,
             settings,
-            registry_for(self._goldens, settings),
             journal=self._journal,
             queue=self.sent,
             instance="bench",

@@ -21,7 +21,6 @@ from goldspan.collector_processor.gateway.interfaces import Delivered, ExportReq
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.worker import Worker
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.goldens import load_goldens
 
 CALLS = 5
@@ -82,7 +81,6 @@ def main(sessions: int, *, trace: bool) -> None:
     worker = Worker(
         load_goldens(GOLDENS),
         PipelineSettings(engine=EngineSettings(run_idle=600.0)),
-        DialectRegistry(),
         journal=None,
         queue=sent,
         instance="bench",

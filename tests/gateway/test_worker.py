@@ -19,7 +19,7 @@ from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.recovery import receive_bodies, restore_state
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import Tenant
-from goldspan.collector_processor.gateway.worker import Worker, registry_for
+from goldspan.collector_processor.gateway.worker import Worker
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
@@ -81,7 +81,6 @@ class Driver:
         self.worker = Worker(
             self.goldens,
             self._settings,
-            registry_for(self.goldens, self._settings),
             journal=self.journal,
             queue=self.queue,
             instance="test",
@@ -145,7 +144,7 @@ class Driver:
 
 def tenant_of(driver: Driver) -> Tenant:
     [state] = driver.worker.tenants
-    return state.tenant
+    return state
 
 
 def sent_ids(requests: list[ExportRequest]) -> set[bytes]:
@@ -305,7 +304,7 @@ def test_tenants_share_what_may_be_kept() -> None:
             driver.send(ExportRequest(Signal.TRACES, body, (("x-tenant", tenant),)))
         driver.wait(3.0)
         driver.deliver()
-    kept = [len(list(state.tenant.store.traces())) for state in driver.worker.tenants]
+    kept = [len(list(state.store.traces())) for state in driver.worker.tenants]
     assert kept == [10, 10, 10]
     assert len(driver.span_ids()) == 360
 

@@ -209,7 +209,7 @@ class TraceSelection:
 
 
 class _EncodedTrace:
-    """The spans of one trace in a request: the `TraceBatch` of encoded spans."""
+    """The spans of one trace in a request. `TraceBatch` describes the members."""
 
     __slots__ = ("_buffered", "_selection", "_trace", "bare", "groups", "of_interest")
 
@@ -224,38 +224,31 @@ class _EncodedTrace:
 
     @property
     def trace_id(self) -> str:
-        """As hex digits."""
         return self._trace.hex()
 
     @property
     def is_marked(self) -> bool:
-        """A dialect may read some of these spans."""
         marked = self._selection.scanner.marked
         return bool(self.bare) or any(any(map(marked, group.spans)) for group in self.groups)
 
     @property
     def is_opaque(self) -> bool:
-        """A dialect may read some of them that keeps session ids elsewhere."""
         opaque = self._selection.scanner.opaque
         return any(any(map(opaque, group.spans)) for group in self.groups)
 
     def sessions(self) -> Iterable[str]:
-        """Return the session ids of these spans."""
         return (session_id for session_id, _ in self._selection.sessions(self.groups))
 
     def earlier_sessions(self) -> Iterable[str]:
-        """Return the session ids of the spans in the buffer."""
         unread = self._unread()
         return (session_id for session_id, _ in self._selection.sessions(unread)) if unread else ()
 
     def first_session(self) -> tuple[str, str] | None:
-        """Return the first session that a span names, with the attribute."""
         for session_id, key in self._selection.sessions(self.groups + self._unread()):
             return session_id, str(key, "utf-8", "replace")
         return None
 
     def marked(self) -> Iterator[tuple[bytes, SpanGroup]]:
-        """Yield the spans that a dialect may read, each with its scope."""
         marked = self._selection.scanner.marked
         for group in self.groups:
             for span in group.spans:

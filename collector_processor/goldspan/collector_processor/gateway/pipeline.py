@@ -56,7 +56,7 @@ from goldspan.collector_processor.gateway.journal.body_log import LogEntry, LogF
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState
 from goldspan.collector_processor.gateway.recovery import receive_bodies, restore_state
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.worker import Worker, registry_for
+from goldspan.collector_processor.gateway.worker import Worker
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.prometheus import Sample
 from goldspan.collector_processor.serving.threads import GuardedThread, thread_metrics, why_not_running
@@ -158,7 +158,6 @@ class GatewayPipeline:
         self.worker = Worker(
             goldens,
             self.settings,
-            registry_for(goldens, self.settings),
             journal=self._journal,
             queue=self.dispatcher,
             instance=f"{random.getrandbits(128):032x}",
@@ -458,7 +457,7 @@ class GatewayPipeline:
 
     def _totals(self) -> Iterator[tuple[str, float]]:
         worker, dispatcher = self.worker, self.dispatcher
-        tenants = [state.tenant for state in worker.tenants]
+        tenants = list(worker.tenants)
         stats = [tenant.engine.stats for tenant in tenants]
         seen, never_seen = worker.coverage.counts()
         letters = worker.outbox.dead_letters

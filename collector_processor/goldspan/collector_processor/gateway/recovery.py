@@ -18,8 +18,8 @@ from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, re
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState, decode_refs
-from goldspan.collector_processor.gateway.tenant import TenantState
-from goldspan.collector_processor.gateway.worker import Worker, session_hash
+from goldspan.collector_processor.gateway.tenant import Tenant, session_hash
+from goldspan.collector_processor.gateway.worker import Worker
 from goldspan.collector_processor.otlp_signals import Signal
 
 
@@ -30,30 +30,31 @@ def restore_state(worker: Worker, journal: Journal, found: RecoveredState, now: 
     """
     worker.outbox.resend(found.outgoing, journal.next_outgoing)
     for tenant, trace_id, at, known in found.tombstones:
-        worker.tenants.restored(tenant, now).tenant.store.restore_tombstone(trace_id, at, known)
+        worker.tenants.restored(tenant, now).store.restore_tombstone(trace_id, at, known)
     records: dict[tuple[str, str], list[tuple[float, bytes]]] = {}
     for tenant, trace_id, at, record in found.records:
         if is_piece(trace_id):
             with _unreadable_counted(worker):
-                worker.tenants.restored(tenant, now).tenant.texts.restore(trace_id, record)
+                worker.tenants.restored(tenant, now).texts.restore(trace_id, record)
         else:
             records.setdefault((tenant, trace_id), []).append((at, record))
     found.records.clear()
     for tenant, session_id, encoded in found.sessions:
-        state = worker.tenants.restored(tenant, now)
+        one = worker.tenants.restored(tenant, now)
         with _unreadable_counted(worker):
             session = decode_session(session_id, encoded, now)
-            state.tenant.engine.restore_session(session, now)
-            state.journaled[session_id] = session_hash(session)
+            one.engine.restore_session(session, now)
+            one.journaled[session_id] = session_hash(session)
             # With all its traces at once a session is judged as before, so that no result is given again.
-            for trace_id in {one.target.trace_id for one in session.results.values() if one.target is not None}:
-                _restore_records(worker, state, records.pop((tenant, trace_id), ()), now)
+            targets = (result.target for result in session.results.values())
+            for trace_id in {target.trace_id for target in targets if target is not None}:
+                _restore_records(worker, one, records.pop((tenant, trace_id), ()), now)
         yield
     for (tenant, _), some in records.items():
         _restore_records(worker, worker.tenants.restored(tenant, now), some, now)
         yield
-    for state in worker.tenants:
-        state.tenant.texts.drop_unused()
+    for one in worker.tenants:
+        one.texts.drop_unused()
 
 
 def receive_bodies(
@@ -89,7 +90,7 @@ def _receive_retained(
         return True
     try:
         groups = split_request(body := journal.body(entry)) or []
-        tenant = worker.tenants.of(entry.headers, now).tenant
+        tenant = worker.tenants.of(entry.headers, now)
         tenant.receive_spans(body, groups, 0, min(entry.received, now), already_sent=True)
     except BodyGoneError:
         return True
@@ -131,10 +132,10 @@ def _receive(
     return True
 
 
-def _restore_records(worker: Worker, state: TenantState, records: Iterable[tuple[float, bytes]], now: float) -> None:
+def _restore_records(worker: Worker, tenant: Tenant, records: Iterable[tuple[float, bytes]], now: float) -> None:
     for at, record in records:
         with _unreadable_counted(worker):
-            state.tenant.restore(decode_record(record, state.tenant.texts.find), min(at, now))
+            tenant.restore(decode_record(record, tenant.texts.find), min(at, now))
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from goldspan.collector_processor.emit.attributes import span_attributes
 from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
+from goldspan.collector_processor.encoded_spans.call_records import encode_session
 from goldspan.collector_processor.encoded_spans.kept_texts import KeptTexts, lost_text
 from goldspan.collector_processor.encoded_spans.span_groups import (
     EncodedSpanBuffer,
@@ -20,16 +21,19 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     SpanGroup,
     has_scores,
     join_request,
+    with_scores,
 )
 from goldspan.collector_processor.encoded_spans.trace_selection import TraceSelection
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.gateway.compressed_store import CompressedStore
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
-from goldspan.collector_processor.gateway.interfaces import Headers
+from goldspan.collector_processor.gateway.deliver.outbox import Outbox, RequestSources
+from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.mappers.span_facts import LogFacts, Record
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
@@ -37,6 +41,31 @@ from goldspan.scoring.sessions import SpanRef
 
 _AT_ONCE = 128
 """Traces and sessions that are judged at once: between them held spans leave, and requests are received."""
+_MAX_SPANS, _MAX_BYTES = 512, 4 << 20
+"""The released spans in one request; a request that is larger has one span."""
+_METRICS_INTERVAL = 10.0
+"""Seconds between metric points that count only sessions without golden."""
+_HELD_OVERHEAD = 600
+"""Bytes of memory that a held span takes beside its own."""
+
+
+class ReadingRules(NamedTuple):
+    """What every tenant reads by."""
+
+    goldens: GoldenIndex
+    registry: DialectRegistry
+    scanner: KeyScanner
+
+    @classmethod
+    def of(cls, goldens: GoldenIndex, settings: PipelineSettings) -> ReadingRules:
+        """Read all attributes that these goldens and settings need."""
+        session_keys = settings.engine.assembly.session_keys
+        registry = DialectRegistry(
+            session_keys=session_keys,
+            join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes),
+            definitions=settings.engine.scorer.reads_definitions(goldens.goldens),
+        )
+        return cls(goldens, registry, KeyScanner(registry, session_keys))
 
 
 class BodySpan(NamedTuple):
@@ -47,8 +76,6 @@ class BodySpan(NamedTuple):
     body: int
 
 
-_HELD_OVERHEAD = 600
-"""Bytes of memory that a held span takes beside its own."""
 ReleasedSpans = Sequence[HeldSpan[BodySpan]]
 
 
@@ -73,44 +100,99 @@ class TenantOutput:
     """Released spans that reached `hold_timeout` before they had a score."""
 
 
+class TenantMetrics:
+    """The metric points of one tenant. Each request has them all, so it replaces an earlier one that still waits."""
+
+    def __init__(self, instance: str, headers: Headers, outbox: Outbox) -> None:
+        """Send by `outbox`; `instance` names this gateway."""
+        self._points = EncodedMetrics("goldspan-gateway", instance)
+        self._headers = headers
+        self._outbox = outbox
+        self._newest: PendingRequest | None = None
+        self._without_golden = 0
+        """Sessions without golden that are counted in the points."""
+        self._changed = False
+        self._next_at = 0.0
+        """When points may be sent that count only sessions without golden."""
+
+    def record(self, evaluations: Sequence[Evaluation], now: float) -> None:
+        """Record results, and send the points with the next commit."""
+        self._points.record(evaluations)
+        self._send(now)
+
+    def count_without_golden(self, total: int, now: float, *, at_once: bool = False) -> None:
+        """Count sessions that no golden wants; points are sent now and then, or with the next results."""
+        if added := total - self._without_golden:
+            self._points.record_no_golden(added)
+            self._without_golden, self._changed = total, True
+        if self._changed and (at_once or now >= self._next_at):
+            self._send(now)
+
+    def _send(self, now: float) -> None:
+        self._next_at, self._changed = now + _METRICS_INTERVAL, False
+        if encoded := self._points.encoded():
+            request = ExportRequest(Signal.METRICS, encoded, self._headers)
+            self._newest = self._outbox.replace(self._newest, request)
+
+
 class Tenant:
-    """One engine, its goldens and the spans it holds. For one thread."""
+    """One engine, its goldens, the spans it holds, and what of them is in the journal. For one thread."""
 
     def __init__(
         self,
-        goldens: GoldenIndex,
-        registry: DialectRegistry,
-        scanner: KeyScanner,
-        settings: EngineSettings,
+        headers: Headers,
+        rules: ReadingRules,
+        settings: PipelineSettings,
+        outbox: Outbox,
         *,
-        unread: EncodedSpanBuffer,
-        hold: bool,
+        instance: str,
         on_problem: Callable[[Problem], object],
-        on_tombstone: Callable[[str, float, bytes | None], object],
-        on_closed: Callable[[str], object],
     ) -> None:
-        """Score against `goldens`; `hold` says whether spans wait for their scores."""
-        self._hold = hold
-        self.texts = KeptTexts(on_closed)
-        """Messages, results and definitions of tools, where a metric asks for them."""
+        """Judge the spans that come with these headers, and send by `outbox`; `instance` names this gateway."""
+        self.name = json.dumps(headers)
+        """The key of the tenant in the journal."""
+        self.headers = headers
+        self._rules = rules
+        self._settings = settings
+        self._outbox = outbox
         self._on_problem = on_problem
-        self._on_closed = on_closed
-        self.store = CompressedStore(self._closed, on_tombstone, settings.assembly, self.texts)
+        self.metrics = TenantMetrics(instance, headers, outbox)
+        self.unread = EncodedSpanBuffer(retention=settings.engine.trace_retention, max_bytes=settings.unread_span_bytes)
+        self.journaled: dict[str, int] = {}
+        """For each session a hash of its results as they were last written to the journal."""
+        self._past_without_golden = 0
+        """Sessions without golden of engines that are gone."""
+        self._start()
+
+    def _start(self) -> None:
+        """Begin with an empty engine that holds nothing."""
+        goldens, settings = self._rules.goldens, self._settings.engine
+        self.texts = KeptTexts(self._delete_records)
+        """Messages, results and definitions of tools, where a metric asks for them."""
+        self.store = CompressedStore(self._closed, self._write_tombstone, settings.assembly, self.texts)
         self.engine = Engine(goldens, settings, self.store)
         self._open: set[bytes] = set()
         """Traces that the engine reads, by the bytes of their ids."""
         self.selection = TraceSelection(
-            goldens,
-            registry,
-            scanner,
-            unread=unread,
+            *self._rules,
+            unread=self.unread,
             content=self._read_as_asked(goldens),
             is_open=self._is_read,
             without_golden=self.engine.without_golden,
             on_unmatched=self.engine.count_unmatched,
-            on_problem=on_problem,
+            on_problem=self._on_problem,
         )
         self.held = HeldSpans[BodySpan]()
+
+    def restart(self) -> None:
+        """Replace an engine that failed: its state cannot be trusted. Unread spans stay."""
+        self._past_without_golden = self.sessions_without_golden
+        self._start()
+
+    @property
+    def sessions_without_golden(self) -> int:
+        """Sessions that no golden wants."""
+        return self._past_without_golden + self.engine.stats.sessions_without_golden
 
     def receive_spans(
         self, body: bytes, groups: Sequence[SpanGroup], number: int, now: float, *, already_sent: bool = False
@@ -159,10 +241,64 @@ class Tenant:
         output = self._output(self.engine.flush(now, end_of_input=end_of_input))
         return replace(output, released=(*output.released, *self.held.release_all()))
 
-    def use_goldens(self, goldens: GoldenIndex, registry: DialectRegistry, scanner: KeyScanner) -> None:
+    def use_goldens(self, rules: ReadingRules) -> None:
         """Judge by these goldens from now on, and read the attributes that they join on."""
-        self.engine.use_goldens(goldens)
-        self.selection.use_goldens(goldens, registry, scanner, content=self._read_as_asked(goldens))
+        self._rules = rules
+        self.engine.use_goldens(rules.goldens)
+        self.selection.use_goldens(*rules, content=self._read_as_asked(rules.goldens))
+
+    # Requests, and rows of the journal.
+
+    def send_released(self, released: ReleasedSpans) -> None:
+        """Send released spans: those with attributes after a commit, the others as a part of their bodies."""
+        for some in _chunks([held for held in released if held.attributes]):
+            self._outbox.send_after_commit(self._request_of(some), _refs_by_body(some))
+        for some in _chunks([held for held in released if not held.attributes]):
+            self._outbox.send(self._request_of(some), RequestSources(held=_refs_by_body(some)))
+
+    def _request_of(self, released: ReleasedSpans) -> ExportRequest:
+        scored = (
+            SpanGroup(held.span.envelope, [with_scores(held.span.span, held.attributes, held.metrics)])
+            for held in released
+        )
+        return ExportRequest(Signal.TRACES, join_request(scored), self.headers)
+
+    def journal_sessions(self) -> None:
+        """Write the sessions whose results changed to the journal."""
+        touched, self.store.touched = self.store.touched, set()
+        sessions = self._outbox.changes.sessions
+        for session_id in touched:
+            session = self.store.session(session_id)
+            newest = 0 if session is None else session_hash(session)
+            if newest == self.journaled.get(session_id, 0):
+                continue
+            if session is None or not newest:
+                self.journaled.pop(session_id, None)
+                sessions[self.name, session_id] = None
+            else:
+                self.journaled[session_id] = newest
+                sessions[self.name, session_id] = encode_session(session)
+        self.store.touched.clear()
+
+    def delete_from_journal(self) -> None:
+        """Delete all rows of a tenant that is dropped."""
+        for trace in self.store.traces():
+            self._delete_records(trace.trace_id)
+            self.texts.release(trace.trace_id)
+        for session_id in self.journaled:
+            self._outbox.changes.sessions[self.name, session_id] = None
+
+    def _delete_records(self, trace_id: str) -> None:
+        self._outbox.changes.close(self.name, trace_id)
+
+    def _write_tombstone(self, trace_id: str, at: float, known: bytes | None) -> None:
+        self._outbox.changes.tombstones[self.name, trace_id] = None if known is None else (at, known)
+
+    def _closed(self, trace_id: str) -> None:
+        if len(trace_id) == 32:
+            self._open.discard(bytes.fromhex(trace_id))
+        self.texts.release(trace_id)
+        self._delete_records(trace_id)
 
     def _read_as_asked(self, goldens: GoldenIndex) -> bool:
         """Tell whether messages and results are read; keep text if so, or if definitions are."""
@@ -209,7 +345,7 @@ class Tenant:
             kept, wanted = self._engine_feeds(fact, now)
             facts.append(kept)
             ref = fact.ref
-            may_hold = wanted and hold and self._hold and fact.span_id
+            may_hold = wanted and hold and self._settings.hold == "turn" and fact.span_id
             if may_hold and self.held.add(ref, BodySpan(span, group.envelope, number), len(span) + _HELD_OVERHEAD, now):
                 waiting[id(span)] = ref
         return facts, waiting
@@ -256,11 +392,33 @@ class Tenant:
             self._on_problem(Problem("overwritten_score", f"span {held.ref.span_id} came with a score", ""))
         held.annotate(metric, attributes)
 
-    def _closed(self, trace_id: str) -> None:
-        if len(trace_id) == 32:
-            self._open.discard(bytes.fromhex(trace_id))
-        self.texts.release(trace_id)
-        self._on_closed(trace_id)
+
+def session_hash(session: SessionState) -> int:
+    """Return a number that changes when a session gets or corrects a result; 0 without results."""
+    if not (session.results or session.complete_runs or session.dropped_until):
+        return 0
+    revisions = tuple((one.id, one.revision) for one in session.results.values())
+    return hash((session.dropped_until, frozenset(session.complete_runs), revisions)) or 1
+
+
+def _chunks(released: ReleasedSpans) -> Iterator[list[HeldSpan[BodySpan]]]:
+    chunk: list[HeldSpan[BodySpan]] = []
+    size = 0
+    for held in released:
+        if chunk and (len(chunk) >= _MAX_SPANS or size + len(held.span.span) > _MAX_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(held)
+        size += len(held.span.span)
+    if chunk:
+        yield chunk
+
+
+def _refs_by_body(released: ReleasedSpans) -> dict[int, list[SpanRef]]:
+    found: dict[int, list[SpanRef]] = {}
+    for held in released:
+        found.setdefault(held.span.body, []).append(held.ref)
+    return found
 
 
 # The tenants of a gateway, and how much memory each may use.
@@ -270,87 +428,65 @@ class Tenant:
 # and dropped; beyond `max_held_bytes` the tenant that receives spans releases the ones that it has held longest.
 
 
-@dataclass(slots=True)
-class TenantState:
-    """A tenant, and what the worker keeps for it alone."""
-
-    name: str
-    """The headers as JSON: the tenant's key in the journal."""
-    headers: Headers
-    tenant: Tenant
-    unread: EncodedSpanBuffer
-    metrics: EncodedMetrics
-    journaled: dict[str, int] = field(default_factory=dict[str, int])
-    """For each session a hash of its results as they were last written to the journal."""
-    metrics_request: PendingRequest | None = None
-    """The newest request with metric points."""
-    metrics_sent_at: float = 0.0
-    metrics_changed: bool = False
-    sessions_without_golden: int = 0
-
-
 class TenantTable:
     """The tenants by their headers, the least recently active first. For one thread; iterating is thread-safe."""
 
     def __init__(
         self,
         settings: PipelineSettings,
-        create: Callable[[str, Headers], TenantState],
-        evict: Callable[[TenantState, float], object],
+        create: Callable[[Headers], Tenant],
+        evict: Callable[[Tenant, float], object],
     ) -> None:
         """Make tenants by `create`; a tenant beyond `max_tenants` is given to `evict`, with the time, and dropped."""
         self._settings = settings
         self._create = create
         self._evict = evict
-        self._states: OrderedDict[str, TenantState] = OrderedDict()
+        self._tenants: OrderedDict[str, Tenant] = OrderedDict()
         self.evicted = 0
         self.buffers_unread = True
         """Unread spans are worth keeping: a golden may want a later span of their trace."""
 
-    def __iter__(self) -> Iterator[TenantState]:
-        return iter(list(self._states.values()))
+    def __iter__(self) -> Iterator[Tenant]:
+        return iter(list(self._tenants.values()))
 
     def __len__(self) -> int:
-        return len(self._states)
+        return len(self._tenants)
 
-    def named(self, name: str) -> TenantState | None:
+    def named(self, name: str) -> Tenant | None:
         """Return the tenant with this key in the journal."""
-        return self._states.get(name)
+        return self._tenants.get(name)
 
-    def restored(self, name: str, now: float) -> TenantState:
+    def restored(self, name: str, now: float) -> Tenant:
         """Return the tenant with this key in the journal, created if needed."""
         return self.of(tuple((key, value) for key, value in json.loads(name)), now)
 
-    def of(self, headers: Headers, now: float) -> TenantState:
+    def of(self, headers: Headers, now: float) -> Tenant:
         """Return the tenant of a request with these headers, created if needed; it is now the most recently active."""
         name = json.dumps(headers)
-        state = self._states.get(name)
-        if state is not None:
-            self._states.move_to_end(name)
-            return state
-        state = self._states[name] = self._create(name, headers)
-        if len(self._states) > self._settings.max_tenants:
-            self._drop(next(iter(self._states.values())), now)
+        tenant = self._tenants.get(name)
+        if tenant is not None:
+            self._tenants.move_to_end(name)
+            return tenant
+        tenant = self._tenants[name] = self._create(headers)
+        if len(self._tenants) > self._settings.max_tenants:
+            self._drop(next(iter(self._tenants.values())), now)
         self.share_memory()
-        return state
+        return tenant
 
     def share_memory(self) -> None:
         """Give every tenant an equal share of the memory for spans."""
-        shares, settings = len(self._states), self._settings
-        for state in self._states.values():
-            state.unread.max_bytes = settings.unread_span_bytes // shares if self.buffers_unread else 0
-            state.tenant.texts.max_bytes = settings.max_text_bytes // shares
-            state.tenant.engine.settings = replace(
-                settings.engine, max_spans=max(1, settings.engine.max_spans // shares)
-            )
+        shares, settings = len(self._tenants), self._settings
+        for tenant in self._tenants.values():
+            tenant.unread.max_bytes = settings.unread_span_bytes // shares if self.buffers_unread else 0
+            tenant.texts.max_bytes = settings.max_text_bytes // shares
+            tenant.engine.settings = replace(settings.engine, max_spans=max(1, settings.engine.max_spans // shares))
 
-    def release_excess(self, state: TenantState) -> ReleasedSpans:
+    def release_excess(self, tenant: Tenant) -> ReleasedSpans:
         """Release held spans of a tenant, the oldest first, until all tenants together hold `max_held_bytes`."""
-        held = state.tenant.held
-        excess = sum(one.tenant.held.size for one in self._states.values()) - self._settings.max_held_bytes
-        return held.release_excess(inf, max(0, held.size - excess))[0] if excess > 0 else ()
+        excess = sum(one.held.size for one in self._tenants.values()) - self._settings.max_held_bytes
+        return tenant.held.release_excess(inf, max(0, tenant.held.size - excess))[0] if excess > 0 else ()
 
-    def _drop(self, state: TenantState, now: float) -> None:
+    def _drop(self, tenant: Tenant, now: float) -> None:
         self.evicted += 1
-        self._evict(state, now)
-        del self._states[state.name]
+        self._evict(tenant, now)
+        del self._tenants[tenant.name]

@@ -10,22 +10,15 @@ from __future__ import annotations
 import functools
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
-from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
-from goldspan.collector_processor.encoded_spans.call_records import encode_session
 from goldspan.collector_processor.encoded_spans.span_groups import (
-    EncodedSpanBuffer,
     SpanGroup,
     join_request,
-    with_scores,
 )
-from goldspan.collector_processor.engine.reading_policy import HeldSpan
-from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport, SessionsWithoutGolden
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
 from goldspan.collector_processor.gateway.deliver.outbox import (
@@ -39,28 +32,15 @@ from goldspan.collector_processor.gateway.interfaces import ExportRequest, Heade
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.tenant import (
-    BodySpan,
-    ReleasedSpans,
-    Tenant,
-    TenantOutput,
-    TenantState,
-    TenantTable,
-)
+from goldspan.collector_processor.gateway.tenant import ReadingRules, ReleasedSpans, Tenant, TenantOutput, TenantTable
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.golden_coverage import GoldenCoverage
-from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.mappers.span_facts import Record
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.sessions import SpanRef
 
 _logger = logging.getLogger("goldspan.gateway")
 
-_MAX_SPANS, _MAX_BYTES = 512, 4 << 20
-"""The released spans in one request; a request that is larger has one span."""
-_METRICS_INTERVAL = 10.0
-"""Seconds between metric points that count only sessions without golden."""
 _REPORT_INTERVAL = 10.0
 """Seconds between two lines of the log about sessions without golden."""
 _NANOSECONDS = 1_000_000_000
@@ -73,7 +53,6 @@ class Worker:
         self,
         goldens: GoldenIndex,
         settings: PipelineSettings,
-        registry: DialectRegistry,
         *,
         journal: Journal | None,
         queue: DeliveryQueue,
@@ -96,12 +75,10 @@ class Worker:
         self._is_full = False
         """The journal accepted no request at the last tick."""
         self._past_without_golden = 0
-        """Sessions without golden of engines that are gone."""
+        """Sessions without golden of tenants that are gone."""
         self._joins = JoinReport()
         self._next_report: float | None = None
-        self._goldens = goldens
-        self._registry = registry
-        self._scanner = KeyScanner(registry, settings.engine.assembly.session_keys)
+        self._rules = ReadingRules.of(goldens, settings)
         self._instance = instance
         self._on_failure = on_failure
         self._on_results = on_results
@@ -112,8 +89,8 @@ class Worker:
                 settings.dead_letters, max_files=settings.dead_letter_files, max_bytes=settings.dead_letter_bytes
             )
         self.outbox = Outbox(queue, journal, letters, self._is_open, on_failure)
-        self.tenants = TenantTable(settings, self._new_tenant_state, self._close_tenant)
-        self.tenants.buffers_unread = self._goldens.wants_any
+        self.tenants = TenantTable(settings, self._new_tenant, self._close_tenant)
+        self.tenants.buffers_unread = self._rules.goldens.wants_any
 
     # Requests.
 
@@ -136,7 +113,7 @@ class Worker:
                 self._receive_spans(number, request, groups, entry, now, already_sent)
             else:
                 logs = request.signal is Signal.LOGS
-                tenant = self.tenants.of(request.headers, now).tenant
+                tenant = self.tenants.of(request.headers, now)
                 self.forward(number, request, entry, now, tenant.receive_logs(request.body, now) if logs else ())
         except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
             self._on_failure("engine", error)
@@ -160,16 +137,16 @@ class Worker:
         now: float,
         already_sent: Sequence[SpanGroup] | None,
     ) -> None:
-        state = self.tenants.of(request.headers, now)
+        tenant = self.tenants.of(request.headers, now)
         forward: bytes | None = None
         facts: tuple[Record, ...] = ()
         if already_sent is not None:
-            facts = state.tenant.receive_spans(request.body, already_sent, number, now, already_sent=True).facts
+            facts = tenant.receive_spans(request.body, already_sent, number, now, already_sent=True).facts
             forward = join_request(groups)
-        decision = state.tenant.receive_spans(request.body, groups, number, now)
+        decision = tenant.receive_spans(request.body, groups, number, now)
         forward = decision.forward if decision.forward is not None else forward
         held, facts = set(decision.held), (*facts, *decision.facts)
-        body = AcceptedBody(number, state.name, entry, held=held, facts=facts, time=now)
+        body = AcceptedBody(number, tenant.name, entry, held=held, facts=facts, time=now)
         self.outbox.track(body)
         if forward is None:
             self.outbox.forward(request, body)
@@ -178,27 +155,27 @@ class Worker:
             self.outbox.send(request, RequestSources(forward_of=number))
         else:
             self.outbox.mark_forwarded(number)
-        if released := self.tenants.release_excess(state):
-            self._send_early(state, released, "max_held_bytes")
+        if released := self.tenants.release_excess(tenant):
+            self._send_early(tenant, released, "max_held_bytes")
 
     # Time.
 
     def tick(self, now: float) -> None:
         """Work on what is due, and commit."""
         self.poll(now)
-        for state in self.tenants:
-            state.unread.expire(now)
-            state.tenant.compact(now)
-            self._count_without_golden(state, now)
+        for tenant in self.tenants:
+            tenant.unread.expire(now)
+            tenant.compact(now)
+            tenant.metrics.count_without_golden(tenant.sessions_without_golden, now)
         self._report_joins(now)
         self.commit(now)
 
     def poll(self, now: float) -> None:
         """Judge a part of what is due, so that a backlog delays nothing else; `is_busy` tells whether more is due."""
-        for state in self.tenants:
-            self._step(state, state.tenant.poll, now)
+        for tenant in self.tenants:
+            self._step(tenant, tenant.poll, now)
         self.emit_judged(now)
-        self.is_busy = any(state.tenant.is_due(now) for state in self.tenants)
+        self.is_busy = any(tenant.is_due(now) for tenant in self.tenants)
 
     def emit_judged(self, now: float) -> None:
         """Send the results that the background judge has by now."""
@@ -208,10 +185,9 @@ class Worker:
 
     def flush(self, now: float, *, end_of_input: bool) -> None:
         """Judge every turn that is ready and release every span; with `end_of_input` judge every run."""
-        for state in self.tenants:
-            self._step(state, functools.partial(state.tenant.flush, end_of_input=end_of_input), now)
-            state.metrics_sent_at = 0.0
-            self._count_without_golden(state, now)
+        for tenant in self.tenants:
+            self._step(tenant, functools.partial(tenant.flush, end_of_input=end_of_input), now)
+            tenant.metrics.count_without_golden(tenant.sessions_without_golden, now, at_once=True)
         self._report_joins(now, last=True)
         self.commit(now)
 
@@ -234,12 +210,11 @@ class Worker:
 
     def use_goldens(self, goldens: GoldenIndex) -> None:
         """Judge by these goldens from now on."""
-        self._goldens = self.coverage.goldens = goldens
-        self._registry = registry_for(goldens, self.settings)
-        self._scanner = KeyScanner(self._registry, self.settings.engine.assembly.session_keys)
-        for state in self.tenants:
-            state.tenant.use_goldens(goldens, self._registry, self._scanner)
-        self.tenants.buffers_unread = self._goldens.wants_any
+        self.coverage.goldens = goldens
+        self._rules = ReadingRules.of(goldens, self.settings)
+        for tenant in self.tenants:
+            tenant.use_goldens(self._rules)
+        self.tenants.buffers_unread = self._rules.goldens.wants_any
         self.tenants.share_memory()
 
     # Counts.
@@ -251,18 +226,18 @@ class Worker:
     @property
     def sessions_without_golden(self) -> int:
         """Sessions that no golden wants."""
-        return self._past_without_golden + sum(state.sessions_without_golden for state in self.tenants)
+        return self._past_without_golden + sum(tenant.sessions_without_golden for tenant in self.tenants)
 
     @property
     def unread_span_bytes(self) -> int:
         """Bytes in all span buffers."""
-        return sum(state.unread.size for state in self.tenants)
+        return sum(tenant.unread.size for tenant in self.tenants)
 
     def _newest_without_golden(self) -> SessionsWithoutGolden:
         """Return the last sessions without golden, those of the most recently active tenant last."""
         newest = SessionsWithoutGolden()
-        for state in self.tenants:
-            for one in state.tenant.engine.without_golden.newest():
+        for tenant in self.tenants:
+            for one in tenant.engine.without_golden.newest():
                 newest.add(one.id, one.source)
         return newest
 
@@ -274,84 +249,59 @@ class Worker:
         if self._next_report is None or (now < self._next_report and not last):
             return
         self._next_report = now + _REPORT_INTERVAL
-        sentence = self._joins.sentence(self._goldens.goldens, self._newest_without_golden(), count, last=last)
+        sentence = self._joins.sentence(self._rules.goldens.goldens, self._newest_without_golden(), count, last=last)
         if sentence is not None:
             _logger.log(logging.WARNING if self._joins.is_warning else logging.INFO, "%s", sentence)
 
     # Tenants.
 
-    def _new_tenant_state(self, name: str, headers: Headers) -> TenantState:
-        engine = self.settings.engine
-        unread = EncodedSpanBuffer(retention=engine.trace_retention, max_bytes=self.settings.unread_span_bytes)
-        metrics = EncodedMetrics("goldspan-gateway", self._instance)
-        return TenantState(name, headers, self._new_tenant(name, unread), unread, metrics)
-
-    def _new_tenant(self, name: str, unread: EncodedSpanBuffer) -> Tenant:
-        outbox = self.outbox
-
-        def on_tombstone(trace_id: str, at: float, known: bytes | None) -> None:
-            outbox.changes.tombstones[name, trace_id] = None if known is None else (at, known)
-
-        def on_closed(trace_id: str) -> None:
-            outbox.changes.close(name, trace_id)
-
+    def _new_tenant(self, headers: Headers) -> Tenant:
         return Tenant(
-            self._goldens,
-            self._registry,
-            self._scanner,
-            self.settings.engine,
-            unread=unread,
-            hold=self.settings.hold == "turn",
-            on_problem=self._on_problem,
-            on_tombstone=on_tombstone,
-            on_closed=on_closed,
+            headers, self._rules, self.settings, self.outbox, instance=self._instance, on_problem=self._on_problem
         )
 
-    def _close_tenant(self, state: TenantState, now: float) -> None:
+    def _close_tenant(self, tenant: Tenant, now: float) -> None:
         """Judge all runs of a tenant and delete it from the journal."""
-        self._step(state, functools.partial(state.tenant.flush, end_of_input=True), now)
-        self._past_without_golden += state.sessions_without_golden
-        for trace in state.tenant.store.traces():
-            self.outbox.changes.close(state.name, trace.trace_id)
-            state.tenant.texts.release(trace.trace_id)
-        for session_id in state.journaled:
-            self.outbox.changes.sessions[state.name, session_id] = None
+        self._step(tenant, functools.partial(tenant.flush, end_of_input=True), now)
+        self._past_without_golden += tenant.sessions_without_golden
+        tenant.delete_from_journal()
 
     def _is_open(self, tenant: str, trace_id: str) -> bool:
-        state = self.tenants.named(tenant)
-        return state is not None and state.tenant.is_open(trace_id)
+        found = self.tenants.named(tenant)
+        return found is not None and found.is_open(trace_id)
 
     # Results.
 
-    def _step(self, state: TenantState, step: Callable[[float], TenantOutput | None], now: float) -> None:
+    def _step(self, tenant: Tenant, step: Callable[[float], TenantOutput | None], now: float) -> None:
         """Run one step of an engine; after a failure its spans are released and a new engine takes its place."""
         try:
             output = step(now)
         except Exception as error:  # noqa: BLE001 - the engine's state cannot be trusted after it, the spans can
             self._on_failure("engine", error)
-            self._send_early(state, state.tenant.held.release_all(), "failure")
-            self._past_without_golden += state.sessions_without_golden
-            state.sessions_without_golden = 0
-            state.tenant = self._new_tenant(state.name, state.unread)
+            self._send_early(tenant, tenant.held.release_all(), "failure")
+            tenant.restart()
             self.tenants.share_memory()
             return
         if output is not None:
-            self._emit(state, output, now)
+            self._emit(tenant, output, now)
 
-    def _emit(self, state: TenantState, step: TenantOutput, now: float) -> None:
+    def _emit(self, tenant: Tenant, step: TenantOutput, now: float) -> None:
         for problem in step.output.problems:
             self._on_problem(problem)
         self.released_early["hold_timeout"] += step.past_timeout
-        self._send_released(state, step.released)
-        self._emit_results(state, step.output.evaluations, now)
-        self._journal_sessions(state)
+        tenant.send_released(step.released)
+        self._emit_results(tenant, step.output.evaluations, now)
+        if self.journal is None:
+            tenant.store.touched.clear()
+        else:
+            tenant.journal_sessions()
         if self._judge is not None:
             for result in step.output.sessions:
                 run = result.session
-                if result.golden is not None or (run is not None and self._goldens.samples_run(run)):
-                    self._judge.put(state.name, result)
+                if result.golden is not None or (run is not None and self._rules.goldens.samples_run(run)):
+                    self._judge.put(tenant.name, result)
 
-    def _emit_results(self, state: TenantState, evaluations: Sequence[Evaluation], now: float) -> None:
+    def _emit_results(self, tenant: Tenant, evaluations: Sequence[Evaluation], now: float) -> None:
         for evaluation in evaluations:
             self.coverage.count(evaluation)
             self._joins.golden_seen(evaluation.golden_set, evaluation.golden)
@@ -359,107 +309,12 @@ class Worker:
             if self._on_results is not None:
                 self._on_results(evaluations)
             events = encoded_events(evaluations, int(now * _NANOSECONDS))
-            self.outbox.send_after_commit(ExportRequest(Signal.LOGS, events, state.headers))
-            state.metrics.record(evaluations)
-            self._send_metrics(state, now)
+            self.outbox.send_after_commit(ExportRequest(Signal.LOGS, events, tenant.headers))
+            tenant.metrics.record(evaluations, now)
 
-    def _count_without_golden(self, state: TenantState, now: float) -> None:
-        """Count sessions that no golden wants; a metric point is sent now and then, or with the next results."""
-        tenant = state.tenant
-        total = tenant.engine.stats.sessions_without_golden
-        added, state.sessions_without_golden = total - state.sessions_without_golden, total
-        if added:
-            state.metrics.record_no_golden(added)
-            state.metrics_changed = True
-        if state.metrics_changed and now - state.metrics_sent_at >= _METRICS_INTERVAL:
-            self._send_metrics(state, now)
-
-    def _send_metrics(self, state: TenantState, now: float) -> None:
-        state.metrics_sent_at, state.metrics_changed = now, False
-        if encoded := state.metrics.encoded():
-            request = ExportRequest(Signal.METRICS, encoded, state.headers)
-            state.metrics_request = self.outbox.replace(state.metrics_request, request)
-
-    def _send_early(self, state: TenantState, released: ReleasedSpans, reason: str) -> None:
+    def _send_early(self, tenant: Tenant, released: ReleasedSpans, reason: str) -> None:
         self.released_early[reason] += len(released)
-        self._send_released(state, released)
-
-    def _send_released(self, state: TenantState, released: ReleasedSpans) -> None:
-        """Send released spans: those with attributes after a commit, the others as a part of their bodies."""
-        scored: list[HeldSpan[BodySpan]] = []
-        bare: list[HeldSpan[BodySpan]] = []
-        for held in released:
-            (scored if held.attributes else bare).append(held)
-        for some in _chunks(scored):
-            self.outbox.send_after_commit(_request_of(some, state.headers), _refs_by_body(some))
-        for some in _chunks(bare):
-            self.outbox.send(_request_of(some, state.headers), RequestSources(held=_refs_by_body(some)))
-
-    def _journal_sessions(self, state: TenantState) -> None:
-        """Write the sessions whose results changed to the journal."""
-        store = state.tenant.store
-        touched, store.touched = store.touched, set()
-        if self.journal is None:
-            return
-        sessions = self.outbox.changes.sessions
-        for session_id in touched:
-            session = store.session(session_id)
-            newest = 0 if session is None else session_hash(session)
-            if newest == state.journaled.get(session_id, 0):
-                continue
-            if session is None or not newest:
-                state.journaled.pop(session_id, None)
-                sessions[state.name, session_id] = None
-            else:
-                state.journaled[session_id] = newest
-                sessions[state.name, session_id] = encode_session(session)
-        store.touched.clear()
+        tenant.send_released(released)
 
     def _on_problem(self, problem: Problem) -> None:
         self.problems[problem.code] += 1
-
-
-def registry_for(goldens: GoldenIndex, settings: PipelineSettings) -> DialectRegistry:
-    """Return a registry that reads all attributes that these goldens and settings need."""
-    return DialectRegistry(
-        session_keys=settings.engine.assembly.session_keys,
-        join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes),
-        definitions=settings.engine.scorer.reads_definitions(goldens.goldens),
-    )
-
-
-def session_hash(session: SessionState) -> int:
-    """Return a number that changes when a session gets or corrects a result; 0 without results."""
-    if not (session.results or session.complete_runs or session.dropped_until):
-        return 0
-    revisions = tuple((one.id, one.revision) for one in session.results.values())
-    return hash((session.dropped_until, frozenset(session.complete_runs), revisions)) or 1
-
-
-def _chunks(released: ReleasedSpans) -> Iterable[list[HeldSpan[BodySpan]]]:
-    chunk: list[HeldSpan[BodySpan]] = []
-    size = 0
-    for held in released:
-        if chunk and (len(chunk) >= _MAX_SPANS or size + len(held.span.span) > _MAX_BYTES):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(held)
-        size += len(held.span.span)
-    if chunk:
-        yield chunk
-
-
-def _request_of(released: ReleasedSpans, headers: Headers) -> ExportRequest:
-    return ExportRequest(Signal.TRACES, join_request(map(_scored, released)), headers)
-
-
-def _scored(held: HeldSpan[BodySpan]) -> SpanGroup:
-    span, envelope, _ = held.span
-    return SpanGroup(envelope, [with_scores(span, held.attributes, held.metrics)])
-
-
-def _refs_by_body(released: ReleasedSpans) -> dict[int, list[SpanRef]]:
-    found: dict[int, list[SpanRef]] = {}
-    for held in released:
-        found.setdefault(held.span.body, []).append(held.ref)
-    return found

@@ -1,6 +1,6 @@
 """The policy of reading in the agent's process: which spans of the SDK the engine gets, and which wait for a result.
 
-`ScannedSpans` shows the policy the spans of one trace. Session ids are read from any span of the trace, its resource,
+`_ScannedSpans` shows the policy the spans of one trace. Session ids are read from any span of the trace, its resource,
 its log records, and the root that may still run. A trace of a wanted session is read whole: every span of it, from then
 on and from the buffer. As long as no session is known, its tool spans and roots are held unread.
 """
@@ -57,8 +57,8 @@ Unread = ReadableSpan | PlainSdkSpan | LogFacts
 """In the buffer: a marked span as it is, the ids and times of one without markers, the facts of a log record."""
 
 
-class ScannedSpans:
-    """New spans of one trace, sorted by whether a dialect marks them: the `TraceBatch` of SDK spans."""
+class _ScannedSpans:
+    """New spans of one trace, sorted by whether a dialect marks them. `TraceBatch` describes the members."""
 
     __slots__ = ("_earlier", "_filter", "is_opaque", "marked_spans", "plain", "session_ids", "trace", "trace_id")
 
@@ -78,11 +78,9 @@ class ScannedSpans:
 
     @property
     def is_marked(self) -> bool:
-        """A dialect may read some of them."""
         return bool(self.marked_spans)
 
     def sessions(self) -> Iterable[str]:
-        """Return the session ids that they name."""
         return self.session_ids
 
     def earlier_sessions(self) -> Mapping[str, str]:
@@ -94,11 +92,9 @@ class ScannedSpans:
         return self._earlier
 
     def first_session(self) -> tuple[str, str] | None:
-        """Return the session whose attribute comes first (R6)."""
         return self._filter.first_of({**self.earlier_sessions(), **self.session_ids})
 
     def marked(self) -> Iterator[tuple[str, ReadableSpan]]:
-        """Yield the spans that a dialect may read, each with the name of its scope."""
         return ((scope_of(span), span) for span in self.marked_spans)
 
 
@@ -242,7 +238,7 @@ class TraceFilter:
         return self._store.trace(trace_id) is not None or self._store.tombstone_has(trace_id, "") is not None
 
     def _wait_for_session(
-        self, spans: Iterable[ReadableSpan], scan: ScannedSpans, now: float
+        self, spans: Iterable[ReadableSpan], scan: _ScannedSpans, now: float
     ) -> list[tuple[SpanRef, ReadableSpan]]:
         """Buffer spans of a trace without a session, and return those to hold: they may get a score."""
         roots = {id(span) for span in spans if is_root(span)}
@@ -348,11 +344,11 @@ class TraceFilter:
         except Exception as error:  # noqa: BLE001 - the other records may be good
             self._on_failure("engine", error)
 
-    def _scan(self, trace: int, spans: Iterable[ReadableSpan]) -> ScannedSpans:
+    def _scan(self, trace: int, spans: Iterable[ReadableSpan]) -> _ScannedSpans:
         """Scan spans of one trace. Every span of every trace passes here, so this is as fast as can be."""
         registry = self._registry
         (keys, bare_scopes), session_keys, opaque = registry.markers, registry.session_keys, registry.opaque_markers
-        found = ScannedSpans(trace, self)
+        found = _ScannedSpans(trace, self)
         plain, marked, session_ids = found.plain, found.marked_spans, found.session_ids
         resource: object = None
         for span in spans:
