@@ -30,7 +30,7 @@ from goldspan.collector_processor.emit.otlp_encoding import (
 from goldspan.collector_processor.in_process.span_pipeline import MAX_BATCH
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.scoring import load_goldens
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN

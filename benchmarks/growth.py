@@ -41,7 +41,7 @@ from goldspan.collector_processor.stream.session_stage import SessionStage
 from goldspan.collector_processor.stream.stage_interface import StreamContext, ToSession
 from goldspan.collector_processor.stream.trace_stage import TraceStage
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.mappers.span_facts import Record
 from goldspan.scoring import Criterion, ExpectedCall, GoldenIndex, ToolCall, load_goldens, score_turn
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN

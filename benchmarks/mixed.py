@@ -23,7 +23,7 @@ from benchmarks.mixed_traffic import mixed_golden_set, mixed_json_lines, session
 from benchmarks.replay import beside_loads, loads, parse
 from goldspan.collector_processor.replay.replay import Replay, replay
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_marked
+from goldspan.mappers.readers.files import read_marked
 from goldspan.scoring import GoldenIndex, load_goldens
 
 SMALL = 20_000

@@ -15,7 +15,7 @@ from benchmarks.harness import ROUNDS, Comparison, Subject, pin, print_tables
 from benchmarks.replay import beside_loads, parse
 from benchmarks.traffic import SessionPlan, otlp_json_lines, plan_sessions
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.spans import LogView, SpanView
 
 AGENTS = [f"s-{number}" for number in range(12)]

@@ -15,7 +15,7 @@ from benchmarks.traffic import golden_set, otlp_json_lines, plan_sessions
 from goldspan.collector_processor.replay.replay import Replay, replay
 from goldspan.mappers import read_sessions
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.scoring import GoldenIndex, Label, load_goldens
 
 SESSIONS = 24

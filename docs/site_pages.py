@@ -21,7 +21,8 @@ FROM_ROOT = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
 }
-API = ("scoring", "scoring.metrics", "scoring.presets", "mappers", "mappers.dialects", "collector_processor")
+_API = re.compile(r"\bapi/([\w.]+)\.md")
+"""A page of the reference in mkdocs.yml: the module whose `__all__` it shows."""
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 
 
@@ -29,7 +30,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that do not lie in docs/."""
     for source, page in FROM_ROOT.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
-    for package in API:
+    for package in _API.findall((ROOT / "mkdocs.yml").read_text("utf-8")):
         text = f"# goldspan.{package}\n\n::: goldspan.{package}\n"
         files.append(File.generated(config, f"api/{package}.md", content=text))
     return files

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.span_facts import ModelFacts, SpanFacts, ToolFacts
 from goldspan.scoring.sessions import Capture, Content
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files, views
+from goldspan.mappers.readers.files import read_files, views
 from goldspan.mappers.span_facts import Record
 from goldspan.scoring.errors import Problem
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.spans import LogView, SpanView
 
 KINDS = ("Unspecified", "Internal", "Server", "Client", "Producer", "Consumer")

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import Span, set_span_in_context
 
-from goldspan.collector_processor.in_process.file_exporter import FileSpanExporter
+from goldspan.collector_processor import FileSpanExporter
 from goldspan.scoring import load_goldens
 
 HERE = Path(__file__).parent

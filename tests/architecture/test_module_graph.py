@@ -68,6 +68,10 @@ def test_no_two_modules_have_one_name() -> None:
     assert twice(module_names(MODULES)) == []
 
 
+def test_no_two_public_classes_have_one_name() -> None:
+    assert twice(public_classes(MODULES)) == []
+
+
 def test_an_import_inside_a_function_has_its_reason() -> None:
     assert unexplained(MODULES) == []
 

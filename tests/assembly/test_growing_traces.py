@@ -8,7 +8,9 @@ import hypothesis.strategies as st
 from hypothesis import given
 from msgspec.structs import replace
 
-from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS, Fragment, TraceReading, read_trace
+from goldspan.mappers.assembly import read_trace
+from goldspan.mappers.assembly.trace_reading import TraceReading
+from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, PlainSpanFacts, Record, SpanFacts, ToolFacts
 from span_facts import SECOND, agent, captured, model, plain, tool
 

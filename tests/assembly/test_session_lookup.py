@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from goldspan.mappers.assembly import AssemblySettings, assemble
+from goldspan.mappers.assembly import assemble
+from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.span_facts import ResourceFacts, SpanFacts
 from span_facts import agent, model, plain, tool
 

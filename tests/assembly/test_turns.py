@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from goldspan.mappers.assembly import AssemblySettings, assemble
+from goldspan.mappers.assembly import assemble
+from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.span_facts import SpanFacts
 from goldspan.scoring.errors import Problem
 from span_facts import SECOND, agent, model, plain, tool

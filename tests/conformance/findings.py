@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conformance import recordings
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.span_facts import Role, SpanFacts
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.sessions import Capture, SpanRef, ToolCall

@@ -10,7 +10,7 @@ from typing import Any
 from conformance.single_records import Document, changed
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import DialectTable
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.mappers.span_facts import Role
 from goldspan.mappers.spans import LogView
 

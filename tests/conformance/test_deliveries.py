@@ -23,7 +23,7 @@ from goldspan.collector_processor.engine.evaluations import evaluations_of
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers import read_sessions
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.mappers.span_facts import LogFacts, Record
 from goldspan.mappers.spans import LogView
 from goldspan.scoring import load_goldens

@@ -18,7 +18,7 @@ from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers import read_sessions
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Session, ToolCall
 from goldspan.scoring.verdict import Label

@@ -13,7 +13,7 @@ from conformance.single_records import documents_of
 from conformance.stripped import is_tool_span, without_arguments
 from goldspan.mappers import read_sessions
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.mappers.span_facts import LogFacts, SpanFacts, ToolFacts
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn

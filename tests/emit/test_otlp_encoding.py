@@ -35,7 +35,7 @@ from goldspan.collector_processor.emit.otlp_encoding import (
     export_request,
     span_source,
 )
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.sessions import SpanRef

@@ -17,7 +17,8 @@ from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.evaluations import evaluations_of
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.mappers.assembly import AssemblySettings, assemble
+from goldspan.mappers.assembly import assemble
+from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, ModelFacts, Record, SpanFacts
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.golden import Golden

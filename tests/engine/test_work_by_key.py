@@ -21,9 +21,9 @@ from goldspan.collector_processor.spark.work_by_key import (
     TraceChunk,
     TraceChunks,
 )
-from goldspan.mappers.assembly import AssemblySettings
+from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.mappers.span_facts import SpanFacts
 from goldspan.mappers.spans import RecordView
 from goldspan.scoring.goldens import GoldenIndex, load_goldens

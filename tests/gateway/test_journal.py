@@ -28,7 +28,7 @@ from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogFu
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, Role, SpanFacts, ToolFacts, ToolRequest
 from goldspan.scoring.sessions import Capture, Content
 

@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
 from goldspan.collector_processor import FileSpanExporter
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.spans import LogView
 from otlp_containers import RECORDINGS, as_message, as_sdk_spans, requests_of
 from scripted_agent import PARIS, run_turn

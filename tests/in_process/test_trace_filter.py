@@ -25,7 +25,7 @@ from goldspan.collector_processor.in_process import trace_filter
 from goldspan.collector_processor.in_process.trace_filter import RunningRoots, TraceFilter
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
 from in_process_rig import Counting, Inner, Rig, recorded

@@ -25,7 +25,7 @@ from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from conformance.known_gaps import or_known_gap
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files, views
+from goldspan.mappers.readers.files import read_files, views
 from goldspan.mappers.span_facts import Role, SpanFacts
 from goldspan.scoring.errors import Problem
 from otlp_containers import RECORDINGS, as_message, as_sdk_spans, requests_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import DialectTable, Rule
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.mappers.spans import EventView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Capture

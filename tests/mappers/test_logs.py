@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.log_records import DETAILS, MESSAGE_EVENTS
 from goldspan.mappers.dialects.reading.protocol import Dialect, LogDialect, LogReading, Reading
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, ToolFacts
 from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.errors import Problem

@@ -13,7 +13,7 @@ from goldspan.mappers import installed_dialects
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable, Reading, Rule, Source
 from goldspan.mappers.installed_dialects import default_dialects
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.mappers.span_facts import Role, SpanFacts, ToolFacts
 from goldspan.mappers.spans import EventView, ResourceView, SpanView
 from goldspan.scoring.errors import DialectError, Problem

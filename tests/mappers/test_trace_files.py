@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.scoring.errors import Problem, TraceFileError
 from otlp_containers import RECORDINGS
 

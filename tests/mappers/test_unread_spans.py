@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files, views
+from goldspan.mappers.readers.files import read_files, views
 from goldspan.mappers.span_facts import LazySpanFacts, Role, SpanFacts
 from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.errors import Problem

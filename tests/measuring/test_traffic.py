@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from benchmarks.mixed_traffic import mixed_golden_set, mixed_json_lines, plan_mixed
 from benchmarks.traffic import SessionPlan, golden_set, otlp_json_lines, plan_sessions, play
 from goldspan.mappers import read_sessions
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.spans import LogView
 from goldspan.scoring import Session, score_sessions
 

@@ -17,7 +17,7 @@ from conformance.stripped import is_tool_span, without_arguments
 from goldspan.collector_processor.replay.hints import HELP, Hint
 from goldspan.collector_processor.replay.inspection import Inspection, inspect_spans
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files, views
+from goldspan.mappers.readers.files import read_files, views
 from goldspan.scoring.sessions import Capture
 from goldspan.scoring.verdict import Reason
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files, read_marked
+from goldspan.mappers.readers.files import read_files, read_marked
 from goldspan.mappers.spans import MarkedView, PlainSpans, SpanView
 from goldspan.scoring.errors import Problem, TraceFileError
 from goldspan.scoring.goldens import load_goldens

@@ -25,8 +25,8 @@ from goldspan.collector_processor.replay.parallel import can_run_in_parallel, re
 from goldspan.collector_processor.replay.replay import Replay, replay
 from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_documents
 from goldspan.mappers.readers.file_ranges import ranges_of
+from goldspan.mappers.readers.files import read_documents
 from goldspan.scoring.errors import GoldspanError, TraceFileError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN

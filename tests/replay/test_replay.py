@@ -12,7 +12,7 @@ import pytest
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.replay.replay import Replay, replay
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import load_goldens
 from trace_requests import plain_request, turn_request, write_lines

@@ -15,7 +15,7 @@ from goldspan.collector_processor.replay.dialect_proposals import proposal
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable
 from goldspan.mappers.installed_dialects import built_in_dialects
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, SpanView
 from goldspan.mappers.unknown_tool_spans import UnknownToolFinder, UnknownTools

@@ -23,8 +23,8 @@ from goldspan.scoring import (
     score_turn,
 )
 from goldspan.scoring.json_values import shown
-from goldspan.scoring.matchers import NAMES, escape_literal, is_matcher
-from goldspan.scoring.matchers.reading import MATCHER_KINDS
+from goldspan.scoring.matchers import escape_literal
+from goldspan.scoring.matchers.reading import MATCHER_KINDS, NAMES, is_matcher
 
 NAN = float("nan")
 brief = partial(shown, longest=40)

@@ -5,8 +5,9 @@ The names here are imported when they are first used, so that an agent does not 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.in_process.file_exporter import FileSpanExporter
@@ -23,20 +24,13 @@ __all__ = [
     "session_scope",
 ]
 
-_MODULES = {
-    "FileSpanExporter": "in_process.file_exporter",
-    "ToolParameterMatchExporter": "in_process.span_exporter",
-    "ToolParameterMatchLogRecordProcessor": "in_process.log_record_processor",
-    "ToolParameterMatchSpanProcessor": "in_process.span_processor",
-    "session_scope": "in_process.session_scope",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = names_on_use(
+    __name__,
+    {
+        "goldspan.collector_processor.in_process.file_exporter": "FileSpanExporter",
+        "goldspan.collector_processor.in_process.log_record_processor": "ToolParameterMatchLogRecordProcessor",
+        "goldspan.collector_processor.in_process.session_scope": "session_scope",
+        "goldspan.collector_processor.in_process.span_exporter": "ToolParameterMatchExporter",
+        "goldspan.collector_processor.in_process.span_processor": "ToolParameterMatchSpanProcessor",
+    },
+)

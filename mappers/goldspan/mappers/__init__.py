@@ -5,21 +5,21 @@ Names are imported when they are first used: an agent reads no files.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
     from goldspan.mappers.session_reader import TelemetryWarning, read_sessions
 
-__all__ = ["TelemetryWarning", "read_sessions"]
+__all__ = [
+    "TelemetryWarning",
+    "read_sessions",
+]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from goldspan.mappers import session_reader  # noqa: PLC0415 - see above
-
-    return getattr(session_reader, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = names_on_use(
+    __name__,
+    {
+        "goldspan.mappers.session_reader": "TelemetryWarning read_sessions",
+    },
+)

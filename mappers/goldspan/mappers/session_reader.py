@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from goldspan.mappers.assembly import DEFAULT_ASSEMBLY, AssemblySettings, assemble
+from goldspan.mappers.assembly import assemble
+from goldspan.mappers.assembly.runs import DEFAULT_ASSEMBLY, AssemblySettings
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import views
+from goldspan.mappers.readers.files import views
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session
 

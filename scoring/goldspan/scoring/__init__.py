@@ -8,8 +8,9 @@ Pure: no OpenTelemetry, no clock, and no file but the goldens. Names are importe
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
     from goldspan.scoring.api import score_session, score_sessions, score_turn
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
     from goldspan.scoring.goldens.golden_index import GoldenIndex
     from goldspan.scoring.goldens.loading import load_criterion, load_goldens
-    from goldspan.scoring.metrics import Metric, find_metric, metric_names, register_metric
+    from goldspan.scoring.metrics.metric_registry import Metric, find_metric, metric_names, register_metric
     from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, explain
     from goldspan.scoring.run import ScoringResult
-    from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
+    from goldspan.scoring.sessions import Capture, Content, JsonValue, Session, SpanRef, ToolCall, Turn, UserMessages
     from goldspan.scoring.verdict import Label, Reason, Verdict
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "GoldenSet",
     "GoldenTurn",
     "GoldspanError",
+    "JsonValue",
     "Label",
     "MatcherError",
     "Metric",
@@ -61,6 +63,7 @@ __all__ = [
     "ToolCall",
     "Turn",
     "TurnResult",
+    "UserMessages",
     "Verdict",
     "explain",
     "find_metric",
@@ -73,38 +76,21 @@ __all__ = [
     "score_turn",
 ]
 
-_MODULES = {
-    "api": ("score_session", "score_sessions", "score_turn"),
-    "criterion": ("Criterion",),
-    "errors": (
-        "CriterionError",
-        "CriterionFileError",
-        "GoldenFileError",
-        "GoldspanError",
-        "MatcherError",
-        "Mistake",
-        "Problem",
-    ),
-    "goldens.golden": ("ExpectedCall", "Golden", "GoldenSet", "GoldenTurn"),
-    "goldens.golden_index": ("GoldenIndex",),
-    "goldens.loading": ("load_criterion", "load_goldens"),
-    "metrics": ("Metric", "find_metric", "metric_names", "register_metric"),
-    "results": ("ArgumentOutcome", "ArgumentResult", "CallResult", "SessionResult", "TurnResult", "explain"),
-    "run": ("ScoringResult",),
-    "sessions": ("Capture", "Content", "Session", "SpanRef", "ToolCall", "Turn"),
-    "verdict": ("Label", "Reason", "Verdict"),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name (PEP 562): reading sessions should not build models that only scoring needs."""
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = names_on_use(
+    __name__,
+    {
+        "goldspan.scoring.api": "score_session score_sessions score_turn",
+        "goldspan.scoring.criterion": "Criterion",
+        "goldspan.scoring.errors": (
+            "CriterionError CriterionFileError GoldenFileError GoldspanError MatcherError Mistake Problem"
+        ),
+        "goldspan.scoring.goldens.golden": "ExpectedCall Golden GoldenSet GoldenTurn",
+        "goldspan.scoring.goldens.golden_index": "GoldenIndex",
+        "goldspan.scoring.goldens.loading": "load_criterion load_goldens",
+        "goldspan.scoring.metrics.metric_registry": "Metric find_metric metric_names register_metric",
+        "goldspan.scoring.results": "ArgumentOutcome ArgumentResult CallResult SessionResult TurnResult explain",
+        "goldspan.scoring.run": "ScoringResult",
+        "goldspan.scoring.sessions": "Capture Content JsonValue Session SpanRef ToolCall Turn UserMessages",
+        "goldspan.scoring.verdict": "Label Reason Verdict",
+    },
+)

@@ -25,7 +25,9 @@ Comparison = Callable[[JsonValue, JsonValue], Fraction]
 """Takes the expected and the actual value, and returns a score from 0 to 1; 1 is a match."""
 
 ZERO = Fraction(0)
+"""The score of values that do not match."""
 ONE = Fraction(1)
+"""The score of a match."""
 LONGEST_SIMILAR = 100_000
 SIMILARITY_IS_MISSING = "the strategy `similarity` needs rapidfuzz: install goldspan[similarity]"
 

@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goldspan.mappers.readers import read_documents, read_files
+from goldspan.mappers.readers.files import read_documents, read_files
 from goldspan.scoring.errors import Problem, TraceFileError
 from otlp_requests import as_line, delimited, message_of, prefixed, read_bytes, varint
 from trace_requests import turn_request

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.mappers import read_sessions
-from goldspan.mappers.readers import read_documents, read_files, views
+from goldspan.mappers.readers.files import read_documents, read_files, views
 from goldspan.scoring.errors import Problem, TraceFileError
 from goldspan.scoring.sessions import ToolCall
 

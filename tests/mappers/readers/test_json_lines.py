@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.readers.json_documents import as_otlp
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_json_lazy import LazyRequest, loads

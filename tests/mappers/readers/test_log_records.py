@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
 
-from goldspan.mappers.readers import read_documents, read_files, views
+from goldspan.mappers.readers.files import read_documents, read_files, views
 from goldspan.mappers.spans import LogView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
 from otlp_logs import LOGGED, SPAN, TRACE, as_logs_data, as_sdk_records, log, log_documents

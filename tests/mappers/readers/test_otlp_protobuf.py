@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
-from goldspan.mappers.readers import read_documents, read_files
+from goldspan.mappers.readers.files import read_documents, read_files
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.scoring.errors import TraceFileError
 from otlp_requests import as_line, delimited, facts, message_of, prefixed, read_bytes, requests, spans_of, varint

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.mappers import read_sessions
-from goldspan.mappers.readers import read_files, views
+from goldspan.mappers.readers.files import read_files, views
 from goldspan.mappers.readers.otlp_json import decode_attributes
 from goldspan.scoring.errors import Problem, TraceFileError
 from goldspan.scoring.sessions import Session

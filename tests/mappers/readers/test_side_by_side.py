@@ -15,8 +15,7 @@ import pytest
 
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files
-from goldspan.mappers.readers.files import starts_with_logs
+from goldspan.mappers.readers.files import read_files, starts_with_logs
 from goldspan.mappers.spans import LogView
 from goldspan.scoring import load_goldens
 from goldspan.scoring.verdict import Label

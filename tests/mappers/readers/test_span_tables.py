@@ -11,7 +11,7 @@ import pytest
 
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.readers import read_files
+from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.readers.span_tables import SpanTableReader, attributes_of, is_span_table
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.errors import Problem, TraceFileError

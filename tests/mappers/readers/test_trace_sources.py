@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from goldspan.mappers import TelemetryWarning, read_sessions
-from goldspan.mappers.readers import read_files, trace_files_in
+from goldspan.mappers.readers.files import read_files, trace_files_in
 from goldspan.scoring.errors import Problem, TraceFileError
 from goldspan.scoring.sessions import Session
 from otlp_requests import as_line, facts, message_of, prefixed, read_bytes

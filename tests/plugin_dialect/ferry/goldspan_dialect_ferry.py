@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
-from goldspan.mappers.span_facts import Role
+from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source
 
 FERRY = DialectTable(
     name="ferry",

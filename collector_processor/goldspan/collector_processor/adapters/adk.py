@@ -26,6 +26,8 @@ from goldspan.scoring.results import CallResult, SessionResult, TurnResult, expl
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Label, Verdict
 
+__all__ = ["tool_parameter_match"]
+
 try:
     from google.adk.evaluation.eval_case import (
         ConversationScenario,

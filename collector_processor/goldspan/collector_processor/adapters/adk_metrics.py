@@ -28,6 +28,8 @@ from goldspan.scoring.metrics.metric_registry import CONTEXT, GOLDEN, checked_me
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn, as_one_turn
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, Reason
 
+__all__ = ["adk_metric"]
+
 try:
     from google.adk.evaluation.eval_case import IntermediateData, Invocation, InvocationEvent, InvocationEvents
     from google.adk.evaluation.eval_metrics import BaseCriterion, EvalMetric, EvalStatus

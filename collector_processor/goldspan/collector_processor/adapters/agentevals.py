@@ -25,6 +25,8 @@ from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.json_values import is_mapping, shown
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, ToolCall, Turn
 
+__all__ = ["run"]
+
 _SETTINGS = frozenset({"metric", "criterion", "include_values"})
 
 

@@ -16,6 +16,8 @@ from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, ToolCall, Turn
 
+__all__ = ["golden_of", "session_of"]
+
 
 def golden_of(item: object) -> Golden | None:
     """Return what an item expects: its `expected_tools`, else the `reference_tool_calls` of its conversation.

@@ -25,6 +25,8 @@ from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import HARMLESS_REASONS
 
+__all__ = ["GoldspanScorer"]
+
 try:
     from mlflow.entities import AssessmentSource, Feedback, Trace
     from mlflow.genai.scorers import Scorer

@@ -23,6 +23,8 @@ from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.sessions import Session, ToolCall
 
+__all__ = ["GoldspanStrandsEvaluator"]
+
 try:
     from strands_evals.evaluators import Evaluator
     from strands_evals.types.evaluation import NOT_APPLICABLE, EvaluationData, EvaluationOutput

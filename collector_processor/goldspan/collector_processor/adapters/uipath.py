@@ -25,6 +25,8 @@ from goldspan.scoring.messages import as_text
 from goldspan.scoring.sessions import Capture, Content, Session
 from goldspan.scoring.verdict import Reason
 
+__all__ = ["GoldspanUiPathEvaluator"]
+
 try:
     from uipath.eval.evaluators import BaseEvaluator
     from uipath.eval.evaluators.base_evaluator import (

@@ -30,7 +30,7 @@ from goldspan.collector_processor.report.inspection_pages import UNKNOWN_TOOLS, 
 from goldspan.collector_processor.report.model import problem_texts
 from goldspan.collector_processor.report.terminal import hint_rows, problem_rows
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
-from goldspan.mappers.dialects import Stack
+from goldspan.mappers.dialects.reading.protocol import Stack
 from goldspan.scoring.errors import GoldspanError, Mistake, Problem, SettingsError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.golden import Golden

@@ -29,13 +29,8 @@ from goldspan.collector_processor.engine.evaluations import RunEvaluations, revi
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.trace_machine import SessionPart
-from goldspan.mappers.assembly import (
-    AssemblySettings,
-    Fragment,
-    SessionTurns,
-    TurnFragments,
-    outline_turn,
-)
+from goldspan.mappers.assembly.runs import AssemblySettings, SessionTurns, TurnFragments, outline_turn
+from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import GoldenIndex

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from goldspan.collector_processor.metric_threads import MetricWorkers
-from goldspan.mappers.assembly import AssemblySettings
+from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.scoring.run import Scorer
 
 

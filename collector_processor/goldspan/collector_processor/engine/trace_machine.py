@@ -24,8 +24,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.mappers.assembly import Fragment, TraceReading
-from goldspan.mappers.assembly.trace_reading import newer_version
+from goldspan.mappers.assembly.trace_reading import TraceReading, newer_version
+from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, Role, SpanFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import GoldenIndex

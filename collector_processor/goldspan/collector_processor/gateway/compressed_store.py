@@ -23,7 +23,7 @@ from goldspan.collector_processor.encoded_spans.call_records import (
 from goldspan.collector_processor.encoded_spans.kept_texts import KeptTexts, lost_text
 from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.engine.store import MemoryStore, TraceState
-from goldspan.mappers.assembly import AssemblySettings
+from goldspan.mappers.assembly.runs import AssemblySettings
 
 _QUIET = 5.0
 """Seconds without new records after which a trace is compressed."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from goldspan.scoring.api import score_turn
-from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
+from goldspan.scoring.goldens import Golden, GoldenIndex
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
+from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.goldens.json_with_lines import (
     MistakeCollector,
     Unreadable,

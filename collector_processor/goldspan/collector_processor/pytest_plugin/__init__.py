@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.pytest_plugin.fixture import GoldspanFixture
 
-__all__ = ["GoldspanFixture"]
+__all__ = [
+    "GoldspanFixture",
+]
 
-
-def __getattr__(name: str) -> object:
-    """Import the type of the fixture when it is first used (PEP 562): pytest loads this package in every run."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.fixture"), name)
+__getattr__, __dir__ = names_on_use(
+    __name__,
+    {
+        "goldspan.collector_processor.pytest_plugin.fixture": "GoldspanFixture",
+    },
+)

@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerPro
 from goldspan.collector_processor.emit.names import SESSION_ID
 from goldspan.collector_processor.in_process.session_scope import stamp_session
 from goldspan.mappers import read_sessions
-from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
+from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.mappers.dialects.reading.protocol import Dialect
 from goldspan.mappers.installed_dialects import default_dialects

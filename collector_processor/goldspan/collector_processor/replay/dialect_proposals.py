@@ -16,6 +16,18 @@ _COMMON = frozenset(
     | {"parameters", "span", "tool", "tools", "function", "opentelemetry", "instrumentation", "name"}
 )
 """Words that name no framework."""
+_IMPORTED = {
+    "Affixes": "Affixes(",
+    "Attributes": "SpanView",
+    "DialectTable": "DialectTable(",
+    "Role": "Role.",
+    "Rule": "Rule(",
+    "Source": "Source(",
+    "SpanView": "SpanView",
+    "ToolFacts": "ToolFacts",
+    "at": "take=at(",
+}
+"""What a dialect imports, and what in its source uses that."""
 
 
 class Proposal(NamedTuple):
@@ -142,16 +154,9 @@ def _text(value: str) -> str:
 
 
 def _imports(source: str) -> str:
-    parts = [name for name in ("Affixes", "DialectTable", "Rule", "Source") if f"{name}(" in source]
-    facts = ["Role", *(["ToolFacts"] if "ToolFacts" in source else [])]
-    lines = [f"from goldspan.mappers.dialects import {', '.join(parts)}"]
-    if "take=at(" in source:
-        lines.append("from goldspan.mappers.dialects.reading.value_parsing import at")
-    lines.append(f"from goldspan.mappers.span_facts import {', '.join(facts)}")
-    if "SpanView" in source:
-        lines.insert(0, "from msgspec.structs import replace\n")
-        lines.append("from goldspan.mappers.spans import Attributes, SpanView")
-    return "\n".join(lines)
+    used = ", ".join(name for name, sign in _IMPORTED.items() if sign in source)
+    replace = "from msgspec.structs import replace\n\n" if "SpanView" in source else ""
+    return f"{replace}from goldspan.mappers.dialects import {used}"
 
 
 def _pyproject(first: str, names: Iterable[str]) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from goldspan.collector_processor.replay.summary_and_exit_code import Totals, metric_totals
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.dialects import Advice, Dialect, Stack, advice_for
-from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
+from goldspan.mappers.dialects import Advice, Dialect
+from goldspan.mappers.dialects.reading.protocol import IN_PROCESS, Stack, advice_for
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.result_words import CAPTURE_WORDS, GROUNDING, MISSING_INPUT, judged_calls
 from goldspan.scoring.results import SessionResult

@@ -10,7 +10,7 @@ from typing import Any, cast
 from goldspan.collector_processor.replay.hints import Hint, Writer, hints_for_traces
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.dialects import stack_of
+from goldspan.mappers.dialects.reading.protocol import stack_of
 from goldspan.mappers.span_facts import Record
 from goldspan.mappers.spans import LogView, RecordView
 from goldspan.mappers.unknown_tool_spans import UnknownToolFinder, UnknownTools

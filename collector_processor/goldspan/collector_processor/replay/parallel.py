@@ -41,9 +41,10 @@ from goldspan.collector_processor.replay.replay import (
 )
 from goldspan.collector_processor.replay.trace_files import TraceFiles
 from goldspan.mappers.dialect_registry import DialectRegistry, UnreadSpan
-from goldspan.mappers.dialects import Stack
-from goldspan.mappers.readers import OnBytes, RangeReading
+from goldspan.mappers.dialects.reading.protocol import Stack
+from goldspan.mappers.readers.decompression import OnBytes
 from goldspan.mappers.readers.file_ranges import RANGE_BYTES, FileRange
+from goldspan.mappers.readers.files import RangeReading
 from goldspan.mappers.span_facts import LazySpanFacts, LogFacts, PlainSpanFacts, Role, SpanFacts
 from goldspan.mappers.spans import EncodedSpan, LogView, PlainSpans, ResourceView, UndecodedSpan
 from goldspan.scoring.errors import GoldspanError, Problem

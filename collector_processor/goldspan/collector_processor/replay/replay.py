@@ -16,11 +16,12 @@ from goldspan.collector_processor.engine.evaluations import score_later
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.dialects import Stack
+from goldspan.mappers.dialects.reading.protocol import Stack
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, SpanFacts
 from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.goldens import Ambiguous, Golden, GoldenIndex
+from goldspan.scoring.goldens import Golden, GoldenIndex
+from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.metric_results import MetricResult, MetricTurn
 from goldspan.scoring.metrics.session_metrics import ChosenMetric
 from goldspan.scoring.results import SessionResult

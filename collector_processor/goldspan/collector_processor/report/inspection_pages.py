@@ -11,7 +11,7 @@ from goldspan.collector_processor.replay.hints import advice_of, advice_words
 from goldspan.collector_processor.replay.inspection import Inspection, user_text
 from goldspan.collector_processor.report.model import problem_texts
 from goldspan.collector_processor.report.terminal import hint_rows, problem_rows
-from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS
+from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable, Source
 from goldspan.mappers.unknown_tool_spans import UnknownTools

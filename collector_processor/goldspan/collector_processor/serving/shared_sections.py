@@ -20,7 +20,8 @@ from goldspan.collector_processor.serving.field_types import (
     Texts,
 )
 from goldspan.collector_processor.serving.tls import ServerTls
-from goldspan.mappers.assembly import DEFAULT_SESSION_KEYS, AssemblySettings
+from goldspan.mappers.assembly.runs import AssemblySettings
+from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.metrics.session_metrics import choose_metrics
 from goldspan.scoring.run import Scorer, scorer_of

@@ -19,9 +19,10 @@ from msgspec.structs import replace
 from goldspan.collector_processor.engine.session_scorer import OutputBuilder, SessionScorer, SessionState
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.trace_machine import SessionPart, TraceRecords
-from goldspan.mappers.assembly import AssemblySettings, Fragment
+from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.assembly.trace_reading import without_ids
 from goldspan.mappers.assembly.trace_tree import TraceTree
+from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.span_facts import NO_CONTEXT, LogFacts, PlainSpanFacts, Record, SpanFacts
 from goldspan.mappers.spans import LogView, MarkedView, PlainSpans

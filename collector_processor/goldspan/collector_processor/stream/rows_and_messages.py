@@ -25,9 +25,8 @@ from goldspan.collector_processor.encoded_spans.call_records import (
 )
 from goldspan.collector_processor.encoded_spans.kept_texts import KeptContent, Piece, with_contents
 from goldspan.collector_processor.engine.session_scorer import SessionState
-from goldspan.mappers.assembly import Fragment
 from goldspan.mappers.assembly.trace_tree import time_order
-from goldspan.mappers.assembly.turn_fragments import FoundSession, restored_fragment
+from goldspan.mappers.assembly.turn_fragments import FoundSession, Fragment, restored_fragment
 from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, SpanFacts, first_captured
 from goldspan.scoring.sessions import NO_CONTENT, Content
 

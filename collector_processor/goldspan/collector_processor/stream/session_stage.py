@@ -63,7 +63,7 @@ from goldspan.collector_processor.stream.stage_interface import (
     StreamContext,
     Traces,
 )
-from goldspan.mappers.assembly import Fragment
+from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.scoring.sessions import SpanRef
 
 _SESSION, _FRAGMENT, _WATERMARKS, _EPOCHS = b"s", b"f", b"w", b"e"

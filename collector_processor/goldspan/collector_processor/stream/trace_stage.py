@@ -60,7 +60,7 @@ from goldspan.collector_processor.stream.stage_interface import (
     ToSession,
     Traces,
 )
-from goldspan.mappers.assembly import Fragment
+from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, Record, SpanFacts, content_size
 from goldspan.scoring.errors import Problem
 

@@ -7,33 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from goldspan.mappers.assembly.runs import (
-    DEFAULT_ASSEMBLY,
-    AssemblySettings,
-    SessionTurns,
-    TurnFragments,
-    outline_turn,
-)
-from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS
+from goldspan.mappers.assembly.runs import DEFAULT_ASSEMBLY, AssemblySettings, SessionTurns
 from goldspan.mappers.assembly.trace_reading import TraceReading, newer_version, without_ids
-from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment
+from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session
-
-__all__ = [
-    "DEFAULT_ASSEMBLY",
-    "DEFAULT_SESSION_KEYS",
-    "PSEUDO_TOOLS",
-    "AssemblySettings",
-    "Fragment",
-    "SessionTurns",
-    "TraceReading",
-    "TurnFragments",
-    "assemble",
-    "outline_turn",
-    "read_trace",
-]
 
 
 def read_trace(

@@ -79,6 +79,3 @@ def names_of(value: str) -> Iterator[Name]:
     key = " ".join(_name(value))
     if key:
         yield from _table().get(key, ())
-
-
-__all__ = ["names_of"]

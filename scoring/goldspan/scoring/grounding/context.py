@@ -260,6 +260,3 @@ def _local_days(hours: int) -> tuple[date, ...]:
         return tuple(dict.fromkeys((moment + shift).date() for shift in shifts))
     except (ValueError, OverflowError, OSError):
         return ()
-
-
-__all__ = ["MAX_TEXT", "KnownBeforeCall", "SessionContext", "day_of", "local_days"]

@@ -317,6 +317,3 @@ class Conversation:
 
 _PEOPLE = ("user", "assistant")
 """Kinds of passages whose words speak of days and bounds."""
-
-
-__all__ = ["Conversation", "Passage", "number_key"]

@@ -275,6 +275,3 @@ def relative_days_of(text: str, letters: Set[str]) -> Iterator[RelativeDay]:
         )
         if count <= 1000:
             yield RelativeDay(match[0], unit, count * size)
-
-
-__all__ = ["Day", "RelativeDay", "days_of", "relative_days_of", "times_of"]

@@ -6,11 +6,14 @@ criteria are never averaged.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
+    from goldspan.scoring.grounding.conversation import Passage
     from goldspan.scoring.metric_results import Finding, MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
+    from goldspan.scoring.metrics.grounding import ToolParameterGrounding, ground_arguments, why
     from goldspan.scoring.metrics.metric_registry import (
         FunctionMetric,
         Metric,
@@ -33,22 +36,29 @@ __all__ = [
     "MetricScore",
     "MetricTurn",
     "MetricVerdict",
+    "Passage",
     "Range",
+    "ToolParameterGrounding",
     "ToolParameterMatch",
     "as_metric",
     "find_metric",
+    "ground_arguments",
     "import_metric",
     "metric",
     "metric_names",
     "register_metric",
+    "why",
 ]
 
-_RESULTS = ("Finding", "MetricResult", "MetricScore", "MetricTurn", "MetricVerdict", "Range")
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used (PEP 562): a module of this package does not need the scorer."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "metric_results" if name in _RESULTS else "metrics.metric_registry"
-    return getattr(import_module(f"goldspan.scoring.{module}"), name)
+__getattr__, __dir__ = names_on_use(
+    __name__,
+    {
+        "goldspan.scoring.grounding.conversation": "Passage",
+        "goldspan.scoring.metric_results": "Finding MetricResult MetricScore MetricTurn MetricVerdict Range",
+        "goldspan.scoring.metrics.grounding": "ToolParameterGrounding ground_arguments why",
+        "goldspan.scoring.metrics.metric_registry": (
+            "FunctionMetric Metric MetricAnswer ToolParameterMatch as_metric find_metric import_metric metric"
+            " metric_names register_metric"
+        ),
+    },
+)

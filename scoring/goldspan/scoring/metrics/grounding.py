@@ -220,6 +220,3 @@ def _finding(
         message = f"{message}; a similar value is in {near.passage.where}"
         detailed = f"{detailed}: nearest is {near.text} in {where}"
     return Finding(leaf.path, Kind.NONE.value, message, detailed, failed=True)
-
-
-__all__ = ["ToolParameterGrounding", "ground_arguments", "why"]

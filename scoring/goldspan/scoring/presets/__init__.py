@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
     from goldspan.scoring.metric_results import PresetResult
@@ -18,11 +19,11 @@ __all__ = [
     "score_with_preset",
 ]
 
-_MODULES = {"PresetOptions": "presets.inputs", "PresetResult": "metric_results"}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used (PEP 562): importing one preset does not import the others."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"goldspan.scoring.{_MODULES.get(name, 'presets.preset_registry')}"), name)
+__getattr__, __dir__ = names_on_use(
+    __name__,
+    {
+        "goldspan.scoring.metric_results": "PresetResult",
+        "goldspan.scoring.presets.inputs": "PresetOptions",
+        "goldspan.scoring.presets.preset_registry": "PRESETS Preset score_with_preset",
+    },
+)
