@@ -14,7 +14,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from goldspan.mappers.dialects.reading.model_messages import nested
-from goldspan.mappers.dialects.reading.value_parsing import decoded, literal
+from goldspan.mappers.dialects.reading.value_parsing import decoded, describes_parameters, literal
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, Role, SpanFacts
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
@@ -117,13 +117,13 @@ class _Look(Struct, frozen=True, gc=False):
     ref: SpanRef
     scope: str
     name: str
-    texts: Mapping[ValuePlace, str]
+    texts: dict[ValuePlace, str]
     """Short texts: what may be a name, an id or a kind."""
-    objects: Mapping[ValuePlace, Fingerprint]
+    objects: dict[ValuePlace, Fingerprint]
     """Objects that may be arguments."""
-    reprs: frozenset[ValuePlace]
+    reprs: set[ValuePlace]
     """Those of them that are written as Python literals."""
-    places: frozenset[ValuePlace]
+    places: set[ValuePlace]
     """Every attribute that has a value, of the span and of its events."""
     is_root: bool
     unread: bool
@@ -131,34 +131,51 @@ class _Look(Struct, frozen=True, gc=False):
     candidate: bool
     """No dialect reads a tool call of this span with its arguments."""
 
+    @property
+    def plain_texts(self) -> Iterator[tuple[ValuePlace, str]]:
+        """The short texts that are attributes of the span by themselves."""
+        return ((place, text) for place, text in self.texts.items() if not place.path and not place.event)
 
-class _Request(NamedTuple):
-    """A request for a call, as some span holds it."""
+    @property
+    def kinds(self) -> list[str]:
+        """What the span says of its kind."""
+        return [text for place, text in self.plain_texts if _says_kind(place.key) and len(text) <= _LONGEST_KIND]
 
-    name: str
-    arguments: Fingerprint
-    call_id: str
-    span_id: str
+    def note_text(self, place: ValuePlace, value: Any) -> None:
+        """Note a value that is a short text."""
+        if isinstance(value, str) and len(value) <= _SHORT:
+            self.texts[place] = value
+
+    def note(self, place: ValuePlace, found: Any) -> None:
+        """Note the object at this place, and the objects and short texts up to two levels inside it."""
+        if not is_mapping(found) or describes_parameters(found):
+            return
+        self.objects[place] = _fingerprint(found)
+        for key, value in islice(found.items(), _MOST_MEMBERS if len(place.path) < 2 else 0):
+            inside = place._replace(path=(*place.path, str(key)))
+            self.note_text(inside, value)
+            if is_sequence(value) and value and key == "args" and (first := _object(value[0])) is not None:
+                self.note(inside._replace(path=(*inside.path, 0)), first)  # the only positional argument
+            elif (inner := _object(value)) is not None:
+                self.note(inside, inner)
 
 
-@dataclass(slots=True)
-class _Asked:
+class _Asked(NamedTuple):
     """All requests in a trace for one tool with the same arguments."""
 
     name: str
     arguments: Fingerprint
-    call_ids: set[str] = field(default_factory=set[str])
-    span_ids: set[str] = field(default_factory=set[str])
+    call_ids: set[str]
+    span_ids: set[str]
     """The spans that hold them."""
-
-    def add(self, request: _Request) -> None:
-        if request.call_id:
-            self.call_ids.add(request.call_id)
-        self.span_ids.add(request.span_id)
 
 
 _AllAsked = dict[tuple[str, Fingerprint], dict[str, _Asked]]
 """By trace id and arguments, then by name."""
+
+
+_Holder = tuple[SpanRef, Fingerprint | None]
+"""A span, and the arguments of the call that it holds."""
 
 
 class _Found(Struct, frozen=True, gc=False):
@@ -167,6 +184,16 @@ class _Found(Struct, frozen=True, gc=False):
     look: _Look
     arguments: frozenset[ValuePlace]
     request: _Asked | None = None
+
+    @property
+    def call(self) -> Fingerprint | None:
+        """The arguments of the requested call."""
+        return None if self.request is None else self.request.arguments
+
+    @property
+    def holder(self) -> _Holder:
+        """The span, as holder of the requested call."""
+        return self.look.ref, self.call
 
     @property
     def answers(self) -> tuple[str, str, Fingerprint] | None:
@@ -186,7 +213,7 @@ class UnknownToolFinder:
         self._characters_left = characters
         self._looks: dict[SpanRef, _Look] = {}
         self._parents: dict[SpanRef, str] = {}
-        self._requests: dict[str, list[_Request]] = defaultdict(list)
+        self._asked: _AllAsked = defaultdict(dict)
         self._known: dict[str, set[str]] = defaultdict(set)
         """Names of tools whose calls are read with their arguments, by trace."""
 
@@ -214,52 +241,57 @@ class UnknownToolFinder:
     def _add_requests(self, ref: SpanRef, model: ModelFacts | None) -> None:
         for request in model.requests if model is not None else ():
             if is_mapping(request.arguments.raw):
-                print_ = _fingerprint(request.arguments.raw)
-                self._requests[ref.trace_id].append(_Request(request.name, print_, request.call_id or "", ref.span_id))
+                self._ask(ref, request.name, request.arguments.raw, request.call_id or "")
+
+    def _ask(self, ref: SpanRef, name: str, arguments: Mapping[str, Any], call_id: str) -> None:
+        print_ = _fingerprint(arguments)
+        asked = self._asked[ref.trace_id, print_].setdefault(name, _Asked(name, print_, set(), set()))
+        asked.call_ids.update({call_id} - {""})
+        asked.span_ids.add(ref.span_id)
 
     def _look(self, ref: SpanRef, view: SpanView, facts: SpanFacts, *, is_read: bool) -> _Look:
-        texts: dict[ValuePlace, str] = {}
-        objects: dict[ValuePlace, Fingerprint] = {}
-        places, reprs = set[ValuePlace](), set[ValuePlace]()
         candidate = not is_read and facts.role in (None, Role.TOOL) and not _does_other_work(view.attributes)
         asks = facts.tool is None and (facts.model is None or not facts.model.requests)
+        unread = facts.role is None
+        look = _Look(ref, view.scope_name, view.name, {}, {}, set(), set(), not facts.parent_id, unread, candidate)
         for place, value in _values(view):
-            if value is None or value == "" or (_NUMBERED.search(place.key) and not place.event):
-                continue  # a leaf of messages
-            places.add(place)
-            if isinstance(value, str) and len(value) <= _SHORT:
-                texts[place] = value
-            if not (candidate or asks):
-                continue
-            written = _literal(value) if candidate else None
-            if written is not None:
-                reprs.add(place)
-            if (found := self._json(value) if written is None else written) is None:
-                continue
-            if candidate:
-                _envelopes(place, found, texts, objects)
-            if asks:
-                self._requests[ref.trace_id] += _requests_inside(found, ref.span_id)
-        if asks:
-            numbered = {key: value for key, value in view.attributes.items() if _NUMBERED.search(str(key))}
-            if numbered:
-                self._requests[ref.trace_id] += _requests_inside(nested(numbered), ref.span_id)
-        return _Look(
-            ref,
-            view.scope_name,
-            view.name,
-            texts,
-            objects,
-            frozenset(reprs),
-            frozenset(places),
-            not facts.parent_id,
-            facts.role is None,
-            candidate,
-        )
+            look.places.add(place)
+            look.note_text(place, value)
+            found = self._structure(look, place, value) if candidate or asks else None
+            if candidate and found is not None:
+                look.note(place, found)
+            if asks and found is not None:
+                self._look_for_requests(found, ref)
+        if asks and (numbered := _numbered_leaves(view.attributes)):
+            self._look_for_requests(nested(numbered), ref)
+        return look
 
-    def _json(self, value: Any) -> Any:
-        """Return the value if it is an object or an array, or JSON text of one."""
+    def _look_for_requests(self, value: Any, ref: SpanRef) -> None:
+        """Note what looks like the request of a call, at any depth: a name beside an object of arguments."""
+        waiting: list[tuple[Any, str, int]] = [(value, "", 0)]
+        left = _MOST_NODES
+        while waiting and left > 0:
+            left -= 1
+            found, call_id, depth = waiting.pop()
+            if is_mapping(found):
+                call_id = _first_text(found, _ID_KEYS) or call_id
+                name = _first_text(found, _NAME_KEYS)
+                if name and len(name) <= _SHORT and (arguments := _arguments_of(found)) is not None:
+                    self._ask(ref, name, arguments, call_id)
+                inner: Iterable[Any] = found.values()
+            elif is_sequence(found):
+                call_id, inner = "", found
+            else:
+                continue
+            if depth < _DEEPEST:
+                waiting += [(_inside(one), call_id, depth + 1) for one in inner if isinstance(one, str) or one]
+
+    def _structure(self, look: _Look, place: ValuePlace, value: Any) -> Any:
+        """Return the value if it is an object or an array, or a text of one: JSON, or a Python repr of an object."""
         if isinstance(value, str):
+            if look.candidate and (written := _literal(value)) is not None:
+                look.reprs.add(place)
+                return written
             if value[:1] not in {"{", "["} or len(value) > min(_LONGEST, self._characters_left):
                 return None
             self._characters_left -= len(value)
@@ -270,7 +302,7 @@ class UnknownToolFinder:
 
     def found(self) -> tuple[UnknownTools, ...]:
         """Return the groups of spans that look like tool calls, the plainest first."""
-        asked = self._asked()
+        asked = {key: dict(sorted(by_name.items())[:_MOST_NAMES]) for key, by_name in self._asked.items()}
         found = [one for look in self._looks.values() if look.candidate and (one := self._found(look, asked))]
         groups: list[list[_Found]] = []
         by_scope: dict[str, list[_Found]] = defaultdict(list)
@@ -286,62 +318,49 @@ class UnknownToolFinder:
                 made.append(kind)
         return tuple(made)
 
-    def _asked(self) -> _AllAsked:
-        """Return the requests of each trace by their arguments, those that ask for one call together."""
-        asked: _AllAsked = defaultdict(dict)
-        for trace_id, requests in self._requests.items():
-            for request in sorted(set(requests)):
-                by_name = asked[trace_id, request.arguments]
-                if request.name in by_name or len(by_name) < _MOST_NAMES:
-                    by_name.setdefault(request.name, _Asked(request.name, request.arguments)).add(request)
-        return asked
-
     def _found(self, look: _Look, asked: _AllAsked) -> _Found | None:
         known = self._known.get(look.ref.trace_id, set())
-        texts = frozenset(look.texts.values())
+        matches = self._matches(look, asked, known)
+        if matches and not _is_model(look):
+            best = min(matches, key=_argument_rank)
+            return _Found(look, frozenset(matches), matches[best])
+        if not _says_tool(look) or not known.isdisjoint(look.texts.values()):
+            return None
+        named = frozenset(_unwrapped(place, look) for place in look.objects if _is_argument_word(place))
+        return _Found(look, named) if named else None
+
+    def _matches(self, look: _Look, asked: _AllAsked, known: set[str]) -> dict[ValuePlace, _Asked]:
+        """Return the objects of a span that are the arguments of a request elsewhere, whose tool it names."""
         matches: dict[ValuePlace, _Asked] = {}
         for place, print_ in look.objects.items():
             for name, request in asked.get((look.ref.trace_id, print_), {}).items():
                 if name in known or request.span_ids == {look.ref.span_id}:
                     continue
                 # A call id that the span has too tells which of equal arguments it was called with.
-                better = place not in matches or not texts.isdisjoint(request.call_ids)
+                better = place not in matches or not request.call_ids.isdisjoint(look.texts.values())
                 if better and any(True for _ in _name_places(look, name)):
                     matches[place] = request
-        if matches and not _is_model(look):
-            best = min(matches, key=_argument_rank)
-            return _Found(look, frozenset(matches), matches[best])
-        if not _says_tool(look) or not known.isdisjoint(texts):
-            return None
-        named = frozenset(
-            _unwrapped(place, look)
-            for place in look.objects
-            if not place.path and not place.event and _last(place.key) in _ARGUMENT_WORDS
-        )
-        return _Found(look, named) if named else None
+        return matches
 
     def _without_wrappers(self, groups: list[list[_Found]]) -> list[list[_Found]]:
         """Of spans that hold one requested call, and of spans above each other, keep those of the plainest group."""
         kept: list[list[_Found]] = []
-        taken = set[tuple[SpanRef, Fingerprint | None]]()
-        above_taken = set[tuple[SpanRef, Fingerprint | None]]()
-        answered = set[tuple[str, str, Fingerprint]]()
+        taken = set[_Holder]()
+        above_taken = set[_Holder]()
+        answered = set[tuple[str, str, Fingerprint] | None]()
         for group in sorted(groups, key=_group_rank):
-            left: list[tuple[_Found, list[tuple[SpanRef, Fingerprint | None]]]] = []
-            for one in group:
-                if one.answers in answered:
-                    continue
-                call = one.request.arguments if one.request is not None else None
-                above = [(ref, call) for ref in self._ancestors(one.look.ref)]
-                if (one.look.ref, call) not in above_taken and taken.isdisjoint(above):
-                    left.append((one, above))
-            for one, above in left:
-                taken.add((one.look.ref, one.request.arguments if one.request is not None else None))
-                above_taken.update(above)
-                if one.answers is not None:
-                    answered.add(one.answers)
+            above = {one.holder: {(ref, one.call) for ref in self._ancestors(one.look.ref)} for one in group}
+            left = [
+                one
+                for one in group
+                if one.answers not in answered and one.holder not in above_taken and taken.isdisjoint(above[one.holder])
+            ]
+            for one in left:
+                taken.add(one.holder)
+                above_taken |= above[one.holder]
+            answered |= {one.answers for one in left} - {None}
             if left:
-                kept.append([one for one, _ in left])
+                kept.append(left)
         return kept[:_MOST_GROUPS]
 
     def _ancestors(self, ref: SpanRef) -> Iterator[SpanRef]:
@@ -353,31 +372,44 @@ class UnknownToolFinder:
             yield ref
 
     def _described(self, group: list[_Found]) -> UnknownTools | None:
+        """Find what marks the spans of a group, with those that are like them, and describe them all."""
         [arguments] = group[0].arguments
         asked = {one.request.name for one in group if one.request is not None}
         group = [one for one in group if one.request is not None or _is_alike(one.look, asked)]
         looks = [one.look for one in group]
+        alike, others = self._besides(looks, arguments, asked)
+        mark, also_marked = _mark(looks, others, arguments)
+        if mark.key == "":
+            return None
+        return self._kind(group, [*looks, *(look for look in alike if _holds(mark, look))], mark, also_marked)
+
+    def _besides(self, looks: list[_Look], arguments: ValuePlace, asked: set[str]) -> tuple[list[_Look], list[_Look]]:
+        """Return the other spans that are like these, and all others."""
         inside = {look.ref for look in looks}
-        others = [look for look in self._looks.values() if look.ref not in inside]
-        alike = [look for look in others if look.candidate and arguments in look.objects and _is_alike(look, asked)]
-        refs = {look.ref for look in alike}
-        mark, also_marked = _mark(looks, [look for look in others if look.ref not in refs], arguments)
-        whole = [*looks, *(look for look in alike if _holds(mark, look))]
-        result = _result_place(whole, arguments)
+        alike, others = list[_Look](), list[_Look]()
+        for look in self._looks.values():
+            if look.ref not in inside:
+                is_alike = look.candidate and arguments in look.objects and _is_alike(look, asked)
+                (alike if is_alike else others).append(look)
+        return alike, others
+
+    def _kind(self, group: list[_Found], looks: list[_Look], mark: Mark, also_marked: int) -> UnknownTools | None:
+        """Describe the spans of a group and those like them; None where neither a request nor a result says that."""
+        [arguments] = group[0].arguments
+        result = _result_place(looks, arguments)
         requested = sum(one.request is not None for one in group)
-        if mark.key == "" or not (requested or result) or all(look.objects[arguments] == _NOTHING for look in whole):
+        if not (requested or result) or all(look.objects[arguments] == _NOTHING for look in looks):
             return None
         name, prefix, suffix = _name_of(group, arguments)
-        traces = {look.ref.trace_id for look in whole}
-        session, known = self._session(traces)
-        names = {
-            look.texts.get(name, "") if name else look.name.removeprefix(prefix).removesuffix(suffix) for look in whole
-        }
+        session, known = self._session({look.ref.trace_id for look in looks})
+        names = (
+            look.texts.get(name, "") if name else look.name.removeprefix(prefix).removesuffix(suffix) for look in looks
+        )
         return UnknownTools(
-            scope=looks[0].scope,
-            spans=tuple(sorted(look.ref for look in whole)),
+            scope=group[0].look.scope,
+            spans=tuple(sorted(look.ref for look in looks)),
             requested=requested,
-            tools=tuple(sorted(names - {""})),
+            tools=tuple(sorted({*names} - {""})),
             mark=mark,
             agents=_agents(mark, self._looks.values()),
             also_marked=also_marked,
@@ -385,9 +417,9 @@ class UnknownToolFinder:
             name_prefix=prefix,
             name_suffix=suffix,
             arguments=arguments,
-            python_repr=any(arguments in look.reprs for look in whole),
+            python_repr=any(arguments in look.reprs for look in looks),
             result=result,
-            call_id=_call_id_place(group, whole),
+            call_id=_call_id_place(group, looks),
             session=session,
             session_known=known,
         )
@@ -396,17 +428,13 @@ class UnknownToolFinder:
         """Return the attribute that names the session of these traces, best one with one value in each of them."""
         values: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for look in self._looks.values():
-            if look.ref.trace_id not in traces:
-                continue
-            for place, text in look.texts.items():
-                if place.path or place.event:
-                    continue
+            for place, text in look.plain_texts if look.ref.trace_id in traces else ():
                 if place.key in self._session_keys or _names_session(place.key):
                     values[place.key][look.ref.trace_id].add(text)
         if not values:
             return None, False
 
-        def rank(key: str) -> tuple[object, ...]:
+        def rank(key: str) -> _Rank:
             unclear = any(len(texts) > 1 for texts in values[key].values())
             return unclear, -len(values[key]), key not in self._session_keys, "thread" in _words(key), len(key), key
 
@@ -472,37 +500,35 @@ def _names_session(key: str) -> bool:
     )
 
 
-def _kinds(look: _Look) -> list[str]:
-    """Return what the span says of its kind."""
-    return [
-        text
-        for place, text in look.texts.items()
-        if not place.path and not place.event and _last(place.key) in _KIND_WORDS and len(text) <= _LONGEST_KIND
-    ]
+def _says_kind(key: str) -> bool:
+    return _last(key) in _KIND_WORDS
+
+
+def _is_argument_word(place: ValuePlace) -> bool:
+    """Say whether an attribute of the span is called what arguments are."""
+    return not place.path and not place.event and _last(place.key) in _ARGUMENT_WORDS
 
 
 def _is_model(look: _Look) -> bool:
     """Say whether the span is a model's, or a part of its answer, and no tool's."""
-    kinds = _kinds(look)
+    kinds = look.kinds
     return not any(map(_is_tool_word, kinds)) and any(not _MODEL_WORDS.isdisjoint(_words(kind)) for kind in kinds)
 
 
 def _is_alike(look: _Look, asked: set[str]) -> bool:
     """Say whether a span without a request is a tool's all the same, beside spans of the tools in `asked`."""
-    if any(map(_is_tool_word, _kinds(look))):
+    if any(map(_is_tool_word, look.kinds)):
         return True
     return not asked.isdisjoint((look.name, *look.texts.values())) if asked else _says_tool(look)
 
 
 def _says_tool(look: _Look) -> bool:
     """Say whether a kind, the keys of name and arguments, or the start of the span's name say `tool`."""
-    kinds = _kinds(look)
+    kinds = look.kinds
     if any(map(_is_tool_word, kinds)):
         return True
-    named = any(not p.path and not p.event and _last(p.key) == "name" and _is_tool_word(p.key) for p in look.texts)
-    called = any(
-        not p.path and not p.event and _last(p.key) in _ARGUMENT_WORDS and _is_tool_word(p.key) for p in look.objects
-    )
+    named = any(_last(place.key) == "name" and _is_tool_word(place.key) for place, _ in look.plain_texts)
+    called = any(_is_argument_word(place) and _is_tool_word(place.key) for place in look.objects)
     if named and called:
         return True
     words = _words(look.name)
@@ -519,17 +545,24 @@ def _does_other_work(attributes: Mapping[str, Any]) -> bool:
 
 
 def _values(view: SpanView) -> Iterator[tuple[ValuePlace, Any]]:
+    """Yield what is in attributes, of the span and of its events, but for those that are a leaf of a message each."""
     for key, value in view.attributes.items():
-        yield ValuePlace(str(key)), value
+        if value is not None and value != "" and not _NUMBERED.search(str(key)):
+            yield ValuePlace(str(key)), value
     for event in view.events:
         for key, value in event.attributes.items():
-            yield ValuePlace(str(key), event.name), value
+            if value is not None and value != "":
+                yield ValuePlace(str(key), event.name), value
 
 
-def _literal(value: Any) -> Any:
+def _numbered_leaves(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes that are a leaf of a message each."""
+    return {key: value for key, value in attributes.items() if _NUMBERED.search(str(key))}
+
+
+def _literal(text: str) -> Any:
     """Return the object that a text is the Python repr of."""
-    is_repr = isinstance(value, str) and value.startswith("{'") and len(value) <= _LONGEST_LITERAL
-    found = literal(value) if is_repr else None
+    found = literal(text) if text.startswith("{'") and len(text) <= _LONGEST_LITERAL else None
     return found if is_mapping(found) else None
 
 
@@ -543,43 +576,11 @@ def _unwrapped(place: ValuePlace, look: _Look) -> ValuePlace:
     return inputs if inputs in look.objects and place._replace(path=("input_str",)) in look.texts else place
 
 
-def _is_schema(value: Mapping[str, Any]) -> bool:
-    """Say whether this describes arguments instead of holding them: JSON Schema, Gemini's, zod's, or one for each."""
-    kind = value.get("type")
-    if isinstance(kind, str) and kind.lower() == "object" and is_mapping(value.get("properties")):
-        return True
-    inner = value.get("def") or value.get("_def")
-    if "$schema" in value or (is_mapping(inner) and not {"shape", "type", "typeName"}.isdisjoint(inner)):
-        return True
-    return bool(value) and all(is_mapping(one) and isinstance(one.get("type"), str) for one in value.values())
-
-
 def _object(value: Any) -> Mapping[str, Any] | None:
     """Return an object, or the object of a JSON text, unless it is a schema."""
     if isinstance(value, str):
         value = decoded(value) if value[:1] == "{" and len(value) <= _LONGEST else None
-    return value if is_mapping(value) and not _is_schema(value) else None
-
-
-def _envelopes(
-    place: ValuePlace, found: Any, texts: dict[ValuePlace, str], objects: dict[ValuePlace, Fingerprint]
-) -> None:
-    """Note the object at this place, and the objects and short texts up to two levels inside it."""
-    if not is_mapping(found) or _is_schema(found):
-        return
-    objects[place] = _fingerprint(found)
-    if len(place.path) >= 2:
-        return
-    for number, (key, value) in enumerate(found.items()):
-        if number >= _MOST_MEMBERS:
-            return
-        inside = place._replace(path=(*place.path, str(key)))
-        if isinstance(value, str) and len(value) <= _SHORT:
-            texts[inside] = value
-        if is_sequence(value) and value and key == "args" and (first := _object(value[0])) is not None:
-            _envelopes(inside._replace(path=(*inside.path, 0)), first, texts, objects)  # the only positional argument
-        elif (inner := _object(value)) is not None:
-            _envelopes(inside, inner, texts, objects)
+    return value if is_mapping(value) and not describes_parameters(value) else None
 
 
 _NAME_KEYS = ("name", "tool_name", "toolName", "tool", "function_name", "functionName")
@@ -587,25 +588,8 @@ _ARGUMENT_KEYS = ("arguments", "args", "input", "toolInput", "tool_input", "kwar
 _ID_KEYS = ("call_id", "callId", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "id", "ref")
 
 
-def _requests_inside(value: Any, span_id: str) -> Iterator[_Request]:
-    """Yield what looks like the request of a call, at any depth: a name beside an object of arguments."""
-    waiting: list[tuple[Any, str, int]] = [(value, "", 0)]
-    left = _MOST_NODES
-    while waiting and left > 0:
-        left -= 1
-        found, id_above, depth = waiting.pop()
-        if is_mapping(found):
-            call_id = next((text for key in _ID_KEYS if isinstance(text := found.get(key), str) and text), id_above)
-            name = next((text for key in _NAME_KEYS if isinstance(text := found.get(key), str) and text), "")
-            if name and len(name) <= _SHORT and (arguments := _arguments_of(found)) is not None:
-                yield _Request(name, _fingerprint(arguments), call_id, span_id)
-            inner: Iterable[Any] = found.values()
-        elif is_sequence(found):
-            call_id, inner = "", found
-        else:
-            continue
-        if depth < _DEEPEST:
-            waiting += [(_inside(one), call_id, depth + 1) for one in inner if isinstance(one, str) or one]
+def _first_text(holder: Mapping[str, Any], keys: Iterable[str]) -> str:
+    return next((text for key in keys if isinstance(text := holder.get(key), str) and text), "")
 
 
 def _inside(value: Any) -> Any:
@@ -645,11 +629,27 @@ _NOTHING = _fingerprint({})
 # Groups of spans that hold the same things at the same places.
 
 
-def _argument_rank(place: ValuePlace) -> tuple[object, ...]:
-    return len(place.path), place.event != "", _last(place.key) not in _ARGUMENT_WORDS, len(place.key), place
+_Rank = tuple[object, ...]
 
 
-def _most_frequent(places: Iterable[ValuePlace], rank: Callable[[ValuePlace], tuple[object, ...]]) -> ValuePlace | None:
+def _rank(place: ValuePlace, *against: bool) -> _Rank:
+    """Put plain places first: attributes of the span by themselves, of those the ones with nothing against them."""
+    return (len(place.path), place.event != "", *against, len(place.key), place)
+
+
+def _argument_rank(place: ValuePlace) -> _Rank:
+    return _rank(place, _last(place.key) not in _ARGUMENT_WORDS)
+
+
+def _name_rank(place: ValuePlace) -> _Rank:
+    return _rank(place, place == _SPAN_NAME, _last(place.key) != "name", "tool" not in _words(place.key))
+
+
+def _call_id_rank(place: ValuePlace) -> _Rank:
+    return _rank(place, "call" not in _words(place.key))
+
+
+def _most_frequent(places: Iterable[ValuePlace], rank: Callable[[ValuePlace], _Rank]) -> ValuePlace | None:
     counts = Counter(places)
     return min(counts, key=lambda place: (-counts[place], rank(place)), default=None)
 
@@ -664,7 +664,7 @@ def _by_arguments(found: list[_Found]) -> Iterator[list[_Found]]:
         found = [one for one in found if place not in one.arguments]
 
 
-def _group_rank(group: list[_Found]) -> tuple[object, ...]:
+def _group_rank(group: list[_Found]) -> _Rank:
     [place] = group[0].arguments
     named = sum(_says_tool(one.look) for one in group)
     requested = sum(one.request is not None for one in group)
@@ -694,42 +694,34 @@ def _around(span_name: str, name: str) -> tuple[str, str] | None:
     return before, after
 
 
-def _name_rank(place: ValuePlace) -> tuple[object, ...]:
-    return (
-        len(place.path),
-        place.event != "",
-        place == _SPAN_NAME,
-        _last(place.key) != "name",
-        ("tool" not in _words(place.key)),
-        len(place.key),
-        place,
-    )
-
-
 def _name_of(group: list[_Found], arguments: ValuePlace) -> tuple[ValuePlace | None, str, str]:
     """Return where the spans of a group name their tool, and what stands around it in the span's name."""
     requested = [(one.look, one.request.name) for one in group if one.request is not None]
     looks = [one.look for one in group]
     if requested:
-        places = (place for look, name in requested for place in _name_places(look, name))
-        best = _most_frequent(places, _name_rank)
+        best = _most_frequent((place for look, name in requested for place in _name_places(look, name)), _name_rank)
     else:
-        named = [place for look in looks for place in look.texts if place.event == "" and _last(place.key) == "name"]
-        best = _most_frequent((place for place in named if not place.path and _names_tool(place.key)), _name_rank)
-        inside = arguments.path[:-1]
-        best = best or _most_frequent(
-            (place for place in named if place.key == arguments.key and place.path[:-1] == inside), _name_rank
-        )
-        best = best or _most_frequent(
-            (place for look in looks for place, text in look.texts.items() if text == look.name and not place.path),
-            _name_rank,
-        )
+        best = _name_place(looks, arguments)
     if best is not None and best != _SPAN_NAME:
         return best, "", ""
     around = Counter(found for look, name in requested if (found := _around(look.name, name)) is not None)
     if around:
         return None, *around.most_common(1)[0][0]
     return None, *_shared_ends({look.name for look in looks})
+
+
+def _is_name(place: ValuePlace) -> bool:
+    return not place.event and _last(place.key) == "name"
+
+
+def _name_place(looks: Sequence[_Look], arguments: ValuePlace) -> ValuePlace | None:
+    """Return the place of a name where no request tells it: by its key, beside the arguments, or as the span's name."""
+    named = [place for look in looks for place in look.texts if _is_name(place)]
+    by_key = (place for place in named if not place.path and _names_tool(place.key))
+    beside = (one for one in named if one.key == arguments.key and one.path[:-1] == arguments.path[:-1])
+    as_span = (place for look in looks for place, text in look.texts.items() if text == look.name and not place.path)
+    found = (_most_frequent(places, _name_rank) for places in (by_key, beside, as_span))
+    return next(filter(None, found), None)
 
 
 def _shared_ends(names: set[str]) -> tuple[str, str]:
@@ -747,7 +739,7 @@ def _shared_ends(names: set[str]) -> tuple[str, str]:
 
 
 def _result_place(looks: Sequence[_Look], arguments: ValuePlace) -> ValuePlace | None:
-    def rank(place: ValuePlace) -> tuple[object, ...]:
+    def rank(place: ValuePlace) -> _Rank:
         shared = len(_shared_start(place.key, arguments.key))
         return place.event != arguments.event, -shared, "tool" not in _words(place.key), len(place.key), place
 
@@ -775,15 +767,10 @@ def _shared_start(first: str, second: str) -> str:
 
 
 def _call_id_place(group: list[_Found], looks: Sequence[_Look]) -> ValuePlace | None:
-    def rank(place: ValuePlace) -> tuple[object, ...]:
-        return len(place.path), place.event != "", "call" not in _words(place.key), len(place.key), place
-
     asked = [(one.look, one.request.call_ids) for one in group if one.request is not None and one.request.call_ids]
-    same = _most_frequent((place for look, ids in asked for place, text in look.texts.items() if text in ids), rank)
-    if same is not None or asked:
-        return same
-    named = (place for look in looks for place in look.texts if not place.path and not place.event)
-    return _most_frequent((one for one in named if _words(one.key)[-2:] == ["call", "id"]), rank)
+    same = (place for look, ids in asked for place, text in look.texts.items() if text in ids)
+    named = (place for look in looks for place, _ in look.plain_texts if _words(place.key)[-2:] == ["call", "id"])
+    return _most_frequent(same if asked else named, _call_id_rank)
 
 
 # What tells the spans of a group from all others.
@@ -815,35 +802,39 @@ def _agents(mark: Mark, looks: Iterable[_Look]) -> frozenset[str]:
 
 def _mark(looks: Sequence[_Look], others: Sequence[_Look], arguments: ValuePlace) -> tuple[Mark, int]:
     """Choose an attribute that says `tool`, else one that only these spans have; and count others that have it."""
-    shared = [
-        place for place in frozenset[ValuePlace].intersection(*(look.places for look in looks)) if not place.event
-    ]
-    options: list[tuple[int, Mark]] = []
-    for place in shared:
-        texts = {look.texts.get(place) for look in looks}
-        values = frozenset(text for text in texts if text is not None)
-        is_kind = len(values) == len(texts) <= _MOST_KINDS and _last(place.key) in _KIND_WORDS
-        if is_kind and all(map(_is_tool_word, values)):
-            options.append((0, Mark(place.key, values)))
-        if is_kind and len(values) == 1 and len(looks) > 1:
-            options.append((2, Mark(place.key, values)))
-        options.append((1 if _is_tool_word(place.key) else 3 if place.key == arguments.key else 4, Mark(place.key)))
-    scope = looks[0].scope
-    options += [(5 + tier, mark._replace(scope=scope)) for tier, mark in options]
-    if not any(look.is_root for look in looks):
-        options += [(10 + tier, mark._replace(parent=True)) for tier, mark in options]
-    heads = [head for head in _HEADS if all(look.name.startswith(head) for look in looks)]
-    options += [(20 + tier, mark._replace(name_prefix=head)) for tier, mark in options for head in heads]
-
-    def rank(option: tuple[int, Mark]) -> tuple[object, ...]:
-        tier, mark = option
-        return tier, len(mark.key), mark.key, sorted(mark.values or ()), mark.scope, mark.name_prefix
-
     best, fewest = Mark(""), len(others) + 1
-    for _, mark in sorted(options, key=rank)[:_MOST_MARKS]:
+    for _, mark in sorted(_narrowed(list(_marks(looks, arguments)), looks), key=_option_rank)[:_MOST_MARKS]:
         wrong = sum(1 for _ in islice((look for look in others if _holds(mark, look)), fewest))
         if wrong < fewest:
             best, fewest = mark, wrong
         if not wrong:
             break
     return best, fewest if best.key else 0
+
+
+def _narrowed(options: list[tuple[int, Mark]], looks: Sequence[_Look]) -> list[tuple[int, Mark]]:
+    """Return the marks, and each with what else these spans share: their scope, a parent, how their names begin."""
+    options += [(5 + tier, mark._replace(scope=looks[0].scope)) for tier, mark in options]
+    if not any(look.is_root for look in looks):
+        options += [(10 + tier, mark._replace(parent=True)) for tier, mark in options]
+    heads = [head for head in _HEADS if all(look.name.startswith(head) for look in looks)]
+    return options + [(20 + tier, mark._replace(name_prefix=head)) for tier, mark in options for head in heads]
+
+
+def _marks(looks: Sequence[_Look], arguments: ValuePlace) -> Iterator[tuple[int, Mark]]:
+    """Yield what all these spans have; the lower the number, the better: a kind that says `tool`, a key that does."""
+    shared = frozenset[ValuePlace].intersection(*(frozenset(look.places) for look in looks))
+    for place in (place for place in shared if not place.event):
+        texts = {look.texts.get(place) for look in looks}
+        values = frozenset(text for text in texts if text is not None)
+        if len(values) == len(texts) <= _MOST_KINDS and _says_kind(place.key):
+            if all(map(_is_tool_word, values)):
+                yield 0, Mark(place.key, values)
+            if len(values) == 1 and len(looks) > 1:
+                yield 2, Mark(place.key, values)
+        yield 1 if _is_tool_word(place.key) else 3 if place.key == arguments.key else 4, Mark(place.key)
+
+
+def _option_rank(option: tuple[int, Mark]) -> _Rank:
+    tier, mark = option
+    return tier, len(mark.key), mark.key, sorted(mark.values or ()), mark.scope, mark.name_prefix
