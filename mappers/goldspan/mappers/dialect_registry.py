@@ -21,7 +21,6 @@ from goldspan.mappers.span_facts import (
     ContextFacts,
     LazySpanFacts,
     LogFacts,
-    ModelFacts,
     PlainSpanFacts,
     Record,
     ResourceFacts,
@@ -29,6 +28,10 @@ from goldspan.mappers.span_facts import (
     SpanFacts,
     ToolFacts,
     first_captured,
+    first_known,
+    joined_context,
+    joined_model,
+    joined_tool,
 )
 from goldspan.mappers.spans import (
     ENTRY_KINDS,
@@ -42,7 +45,7 @@ from goldspan.mappers.spans import (
     SpanView,
 )
 from goldspan.scoring.errors import DialectError, Problem
-from goldspan.scoring.sessions import NO_CONTENT, Content, SpanRef
+from goldspan.scoring.sessions import NO_CONTENT, SpanRef
 
 _NOTHING = Reading()
 
@@ -55,74 +58,36 @@ def merge_readings(readings: Sequence[tuple[str, Reading]]) -> tuple[str, Readin
         name, only = readings[0]
         return (name if only.role is not None else ""), only, only.session_keys, only.turn_id
     session_keys = tuple(dict.fromkeys(pair for _, reading in readings for pair in reading.session_keys))
-    turn_id = next((reading.turn_id for _, reading in readings if reading.turn_id), None)
+    turn_id = first_known(reading.turn_id for _, reading in readings)
     name, first = next((pair for pair in readings if pair[1].role is not None), ("", _NOTHING))
     same = [reading for _, reading in readings if reading.role is not None and reading.role is first.role]
-    if len(same) < 2:
-        return name, first, session_keys, turn_id
-    user_text = first_captured([reading.user_text for reading in same])
-    whole = Reading(
+    return name, (first if len(same) < 2 else _joined(same)), session_keys, turn_id
+
+
+def _joined(readings: Sequence[Reading]) -> Reading:
+    """Return one reading made of several that give a span the same role."""
+    first = readings[0]
+    tools = [reading.tool for reading in readings if reading.tool is not None]
+    models = [reading.model for reading in readings if reading.model is not None]
+    contexts = [reading.context for reading in readings if reading.context is not None]
+    user_text = first_captured([reading.user_text for reading in readings])
+    return Reading(
         first.role,
-        next((reading.agent for reading in same if reading.agent), None),
-        _merge_tools([reading.tool for reading in same if reading.tool is not None]),
-        _merge_models([reading.model for reading in same if reading.model is not None]),
+        first_known(reading.agent for reading in readings),
+        _joined_tool(tools) if tools else None,
+        joined_model(models) if models else None,
         user_text,
-        _merge_contexts([reading.context for reading in same if reading.context is not None], user_text),
-        turn_number=next((reading.turn_number for reading in same if reading.turn_number), None),
+        (lambda: replace(joined_context([read() for read in contexts]), user_text=user_text)) if contexts else None,
+        turn_number=first_known(reading.turn_number for reading in readings),
         no_turn=first.no_turn,
-        hides_calls=any(reading.hides_calls for reading in same),
-    )
-    return name, whole, session_keys, turn_id
-
-
-def _merge_tools(tools: Sequence[ToolFacts]) -> ToolFacts | None:
-    if not tools:
-        return None
-    arguments = first_captured([tool.arguments for tool in tools])
-    return ToolFacts(
-        tools[0].name,
-        arguments,
-        next((tool.argument_captures for tool in tools if tool.arguments is arguments), None),
-        next((tool.call_id for tool in tools if tool.call_id), None),
-        first_captured([tool.result for tool in tools]),
-        next((tool.error for tool in tools if tool.error), None),
-        any(tool.pseudo for tool in tools),
-        any(tool.merged for tool in tools),
-        executed=all(tool.executed for tool in tools),
-        named=tools[0].named,
-        repeats=next((tool.repeats for tool in tools if tool.repeats), ()),
+        hides_calls=any(reading.hides_calls for reading in readings),
     )
 
 
-def _merge_models(models: Sequence[ModelFacts]) -> ModelFacts | None:
-    if len(models) < 2:
-        return models[0] if models else None
-    requests = next((model.requests for model in models if model.requests), ())
-    return ModelFacts(
-        requests,
-        next((model.answered for model in models if model.answered), None),
-        next((model.new_user_message for model in models if model.new_user_message is not None), None),
-        not requests and any(model.unseen_requests for model in models),
-        user_messages=next((model.user_messages for model in models if model.user_messages is not None), None),
-        silent=all(model.silent for model in models),
-        without_output=not requests and any(model.without_output for model in models),
-        response_id=next((model.response_id for model in models if model.response_id), None),
-    )
-
-
-def _merge_contexts(
-    readers: Sequence[Callable[[], ContextFacts]], user_text: Content
-) -> Callable[[], ContextFacts] | None:
-    def read() -> ContextFacts:
-        found = [reader() for reader in readers]
-        return ContextFacts(
-            user_text,
-            first_captured([one.answer for one in found]),
-            first_captured([one.messages for one in found]),
-            first_captured([one.tool_definitions for one in found]),
-        )
-
-    return read if readers else None
+def _joined_tool(tools: Sequence[ToolFacts]) -> ToolFacts:
+    """Return what dialects say together of a span; one of them is enough to tell that it is no call (R5)."""
+    pseudo, merged = any(tool.pseudo for tool in tools), any(tool.merged for tool in tools)
+    return replace(joined_tool(tools), pseudo=pseudo, merged=merged, evidence=())
 
 
 # The registry turns a span into its facts by all dialects (R1). It never raises, whatever the span holds.
@@ -416,18 +381,25 @@ class DialectRegistry:
 
     def _new_plan(self, keys: frozenset[str], scope: str) -> _Plan:
         knowing = [one for one in self.dialects if not one.markers.isdisjoint(keys)]
-        known = [one for one in knowing if not isinstance(one, DialectTable) or one.knows(keys, scope)]
-        if len(self._scopes) < _MAX_PLANS:
-            self._scopes.update((one.name, scope) for one in known)
-        narrowed = [one.narrowed(keys, scope) if isinstance(one, DialectTable) else one for one in known]
-        readers = [one for one in narrowed if one is not None]
+        readers: list[Dialect] = []
+        for one in knowing:
+            reader: Dialect | None = one
+            if isinstance(one, DialectTable):
+                if not one.knows(keys, scope):
+                    continue
+                reader = one.narrowed(keys, scope)
+            if len(self._scopes) < _MAX_PLANS:
+                self._scopes.add((one.name, scope))
+            if reader is not None:
+                readers.append(reader)
+        has = keys.__contains__
         return _Plan(
             not self._keys.isdisjoint(keys),
             may_be_renamed(keys, scope),
             tuple((one.name, one.read) for one in readers),
-            tuple(key for key in self._session_keys if key in keys),
-            tuple(key for key in RUN_ID_KEYS if key in keys),
-            tuple(key for key in self._join_attributes if key in keys),
+            tuple(filter(has, self._session_keys)),
+            tuple(filter(has, RUN_ID_KEYS)),
+            tuple(filter(has, self._join_attributes)),
             tuple(one for one in readers if isinstance(one, DialectTable))
             if _BUILT_IN_TABLES.issuperset(map(id, knowing))
             else (),

@@ -130,18 +130,27 @@ def _of_openinference(attributes: Attributes) -> dict[str, Any]:
         restored[_OPENINFERENCE_KIND] = _OPENINFERENCE_KINDS.get(operation, operation)
     may_be_chain = operation == "invoke_agent" and _AGENT_NAME not in attributes
     for side, new in (("in", _INPUT), ("out", _OUTPUT)):
-        if new not in attributes and not may_be_chain:
-            continue
-        leaves = {key: found for key in attributes if (found := _LEAF.fullmatch(key)) and found[1] == side}
-        for key in leaves:
-            del restored[key]
-        if may_be_chain:
-            restored.pop(new, None)  # what runs inside an agent repeats the agent's first messages as its input
-        elif leaves:
-            restored[new] = _with_texts(attributes, new, leaves)
+        if new in attributes or may_be_chain:
+            _restore_messages(restored, attributes, side, new, may_be_chain=may_be_chain)
     if _INPUT in restored:
         restored[_INPUT] = _not_whole(restored[_INPUT])
     return restored
+
+
+def _restore_messages(
+    restored: dict[str, Any], attributes: Attributes, side: str, new: str, *, may_be_chain: bool
+) -> None:
+    """Take the leaves of messages away that are left; what stands in them goes to the messages that were made of them.
+
+    What runs inside an agent repeats the agent's first messages as its input: messages of a chain are none.
+    """
+    leaves = {key: found for key in attributes if (found := _LEAF.fullmatch(key)) and found[1] == side}
+    for key in leaves:
+        del restored[key]
+    if may_be_chain:
+        restored.pop(new, None)
+    elif leaves:
+        restored[new] = _with_texts(attributes, new, leaves)
 
 
 def _with_texts(attributes: Attributes, new: str, leaves: Mapping[str, re.Match[str]]) -> Any:

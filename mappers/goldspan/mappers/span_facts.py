@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -18,6 +18,8 @@ from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages
 
 _FIRST = itemgetter(0)
+
+Known = TypeVar("Known")
 
 
 class Role(StrEnum):
@@ -303,6 +305,54 @@ def first_captured(copies: Iterable[Content]) -> Content:
         if known.capture is Capture.NOT_CAPTURED:
             known = copy
     return known
+
+
+def first_known(values: Iterable[Known | None]) -> Known | None:
+    """Return the first value that is neither none nor empty; none if there is no such."""
+    return next(filter(None, values), None)
+
+
+# What several dialects, spans or log records say of one thing: of each value the first that is known (R10).
+
+
+def joined_tool(tools: Sequence[ToolFacts]) -> ToolFacts:
+    """Return the first of these facts of one execution, with what the others have where it says nothing."""
+    arguments = first_captured(tool.arguments for tool in tools)
+    return replace(
+        tools[0],
+        arguments=arguments,
+        argument_captures=next((tool.argument_captures for tool in tools if tool.arguments is arguments), None),
+        call_id=first_known(tool.call_id for tool in tools),
+        result=first_captured(tool.result for tool in tools),
+        error=first_known(tool.error for tool in tools),
+        executed=all(tool.executed for tool in tools),
+        repeats=first_known(tool.repeats for tool in tools) or (),
+    )
+
+
+def joined_model(models: Sequence[ModelFacts]) -> ModelFacts:
+    """Return what these facts say together of one model call."""
+    requests = first_known(model.requests for model in models) or ()
+    return ModelFacts(
+        requests,
+        first_known(model.answered for model in models),
+        next((model.new_user_message for model in models if model.new_user_message is not None), None),
+        not requests and any(model.unseen_requests for model in models),
+        user_messages=next((model.user_messages for model in models if model.user_messages is not None), None),
+        silent=all(model.silent for model in models),
+        without_output=not requests and any(model.without_output for model in models),
+        response_id=first_known(model.response_id for model in models),
+    )
+
+
+def joined_context(contexts: Sequence[ContextFacts]) -> ContextFacts:
+    """Return of each content the first that was captured."""
+    return ContextFacts(
+        first_captured(one.user_text for one in contexts),
+        first_captured(one.answer for one in contexts),
+        first_captured(one.messages for one in contexts),
+        first_captured(one.tool_definitions for one in contexts),
+    )
 
 
 def content_size(record: Record) -> int:

@@ -5,10 +5,11 @@ facts -> one version of each span -> trace trees -> fragments -> turns -> runs
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from goldspan.mappers.assembly.runs import DEFAULT_ASSEMBLY, AssemblySettings, SessionTurns
-from goldspan.mappers.assembly.trace_reading import TraceReading, newer_version, without_ids
+from goldspan.mappers.assembly.trace_reading import TraceReading, without_ids
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts
 from goldspan.scoring.errors import Problem
@@ -36,24 +37,24 @@ def assemble(
     on_problem: Callable[[Problem], object] | None = None,
 ) -> list[Session]:
     """Rebuild every session, one value for each run, in the order of time. The order of `records` never matters."""
-    traces: dict[str, dict[str, SpanFacts]] = {}
-    logs: dict[str, dict[str, LogFacts]] = {}
+    traces: dict[str, TraceReading] = defaultdict(TraceReading)
+    logs = set[tuple[str, str]]()
+    nameless = 0
     for record in records:
         if isinstance(record, LogFacts):
-            logs.setdefault(record.trace_id, {})[record.identity] = record
-            continue
-        named = record if record.trace_id and record.span_id else without_ids(record, len(traces.get("", ())))
-        trace = traces.setdefault(named.trace_id, {})
-        trace[named.span_id] = newer_version(trace.get(named.span_id), named)
-        for note in record.notes:
-            logs.setdefault(note.trace_id, {})[note.identity] = note
+            notes: tuple[LogFacts, ...] = (record,)
+        else:
+            named = record if record.trace_id and record.span_id else without_ids(record, nameless)
+            nameless += named is not record
+            traces[named.trace_id].add(named)
+            notes = record.notes
+        for note in notes:
+            if (note.trace_id, note.identity) not in logs:
+                logs.add((note.trace_id, note.identity))
+                traces[note.trace_id].add(note)
     by_session: dict[str, dict[str, list[Fragment]]] = {}
-    for trace_id, trace in traces.items():
-        fragments, problems = read_trace(trace, settings, logs.get(trace_id, {}).values())
-        if on_problem is not None:
-            for problem in problems:
-                on_problem(problem)
-        for fragment in fragments:
+    for trace_id, reading in traces.items():
+        for fragment in reading.fragments(settings.session_keys, on_problem or _ignore):
             by_session.setdefault(fragment.session.id, {}).setdefault(trace_id, []).append(fragment)
     runs: list[tuple[Fragment, Session]] = []
     for by_trace in by_session.values():
@@ -63,3 +64,7 @@ def assemble(
         runs += turns.runs()
     runs.sort(key=lambda run: run[0].order)
     return [session for _, session in runs]
+
+
+def _ignore(_: Problem) -> None:
+    pass

@@ -20,6 +20,9 @@ from goldspan.mappers.span_facts import (
     ToolFacts,
     ToolRequest,
     first_captured,
+    joined_context,
+    joined_model,
+    joined_tool,
 )
 from goldspan.scoring.json_values import is_list
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages
@@ -78,20 +81,11 @@ def _model_with_logs(own: ModelFacts, records: Sequence[LogFacts], current: Sequ
     for log in current:
         for call_id, failed in ((log.model and log.model.answered) or {}).items():
             answered[call_id] = answered.get(call_id, False) or failed  # of several answers to one id an error wins
-    asks = _ends_with_user(current) if own.new_user_message is None else own.new_user_message
-    requests = own.requests or _requests(records)
-    counts = own.user_messages or (_user_messages(records, current) if asks else None)
-    told = bool(requests) or any(log.model is not None for log in records)
-    return ModelFacts(
-        requests,
-        answered or None,
-        asks,
-        own.unseen_requests and not requests,
-        silent=own.silent and not told,
-        user_messages=counts,
-        without_output=own.without_output and not requests,
-        response_id=own.response_id,
-    )
+    ends = _ends_with_user(current)
+    asks = ends if own.new_user_message is None else own.new_user_message
+    counts = _user_messages(records, current) if asks else None
+    said = ModelFacts(_requests(records), None, ends, user_messages=counts)
+    return joined_model((replace(own, answered=answered or None), said))
 
 
 def _user_messages(records: Sequence[LogFacts], current: Sequence[LogFacts]) -> UserMessages | None:
@@ -132,12 +126,8 @@ def _ends_with_user(current: Sequence[LogFacts]) -> bool | None:
 def _context_with_logs(own: ContextFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> ContextFacts:
     if all(log.context is NO_CONTEXT for log in records):
         return own
-    return ContextFacts(
-        first_captured((own.user_text, _user_text(current))),
-        first_captured((own.answer, *(log.context.answer for log in records))),
-        first_captured((own.messages, _messages(records))),
-        first_captured((own.tool_definitions, *(log.context.tool_definitions for log in records))),
-    )
+    said = joined_context([log.context for log in records])
+    return joined_context((own, replace(said, user_text=_user_text(current), messages=_messages(records))))
 
 
 def _user_text(current: Sequence[LogFacts]) -> Content:
@@ -172,15 +162,7 @@ def _executions_in_log(log: LogFacts, named: Sequence[str], spans: Mapping[str, 
 
 
 def _tool_with_log(tool: ToolFacts, from_log: ToolFacts, log_evidence: tuple[SpanRef, ...]) -> ToolFacts:
-    arguments = first_captured((tool.arguments, from_log.arguments))
-    takes_arguments = arguments is not tool.arguments
+    joined = joined_tool((tool, from_log))
     # A result adds no evidence: most callers do not keep results.
-    adds_evidence = takes_arguments or (tool.error is None and from_log.error is not None)
-    return replace(
-        tool,
-        arguments=arguments,
-        argument_captures=from_log.argument_captures if takes_arguments else tool.argument_captures,
-        result=first_captured((tool.result, from_log.result)),
-        error=tool.error or from_log.error,
-        evidence=(*tool.evidence, *log_evidence) if adds_evidence else tool.evidence,
-    )
+    adds_evidence = joined.arguments is not tool.arguments or joined.error != tool.error
+    return replace(joined, evidence=(*tool.evidence, *log_evidence)) if adds_evidence else joined

@@ -12,7 +12,16 @@ from msgspec.structs import replace
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment, order_of
-from goldspan.mappers.span_facts import NO_CONTEXT, ModelFacts, Role, SpanFacts, first_captured
+from goldspan.mappers.span_facts import (
+    NO_CONTEXT,
+    ContextFacts,
+    ModelFacts,
+    Role,
+    SpanFacts,
+    first_captured,
+    first_known,
+    joined_context,
+)
 from goldspan.scoring.incremental_list import unchanged_start
 from goldspan.scoring.sessions import Session, ToolCall, Turn, UserMessages
 from goldspan.scoring.turn_join import DEFAULT_RUN_IDLE
@@ -104,8 +113,7 @@ class _Run:
             id=first.session.id,
             turns=tuple(self._made),
             id_source=first.session.source,
-            run=next((fragment.run_id for fragment in fragments if fragment.run_id), None)
-            or f"{first.root.trace_id}-{first.root.span_id}",
+            run=first_known(fragment.run_id for fragment in fragments) or f"{first.root.trace_id}-{first.root.span_id}",
             ambiguous=ambiguous,
             resource={key: value for key, value in resource.items() if value is not None},
             attributes=attributes,
@@ -218,7 +226,7 @@ class SessionTurns:
             else:
                 self._by_run_id[run_id] = before
         for turn in self._turns[first:]:
-            run_id = next((fragment.run_id for fragment in turn.fragments if fragment.run_id), None)
+            run_id = first_known(fragment.run_id for fragment in turn.fragments)
             start, end = turn.fragments[0].start, max(fragment.end for fragment in turn.fragments)
             before = self._by_run_id.get(run_id)
             run, last_end = before or (_Run(), 0)
@@ -263,31 +271,45 @@ def outline_turn(fragments: TurnFragments) -> Turn:
 def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
     """Make the turn of these fragments."""
     tree = fragments[0].tree
-    spans: Sequence[SpanFacts] = fragments[0].spans
-    if len(fragments) > 1 and fragments[0].root.trace_id:
-        spans = sorted((span for fragment in fragments for span in fragment.spans), key=time_order)
+    spans = _spans_of(fragments)
     trees = {span.ref: fragment.tree for fragment in fragments[1:] for span in fragment.spans}
 
     def tree_of(span: SpanFacts) -> TraceTree:
         return trees.get(span.ref, tree) if trees else tree
 
     roots = [fragment.root_span for fragment in fragments if fragment.root_span is not None]
-    context = [span.context for span in [*roots, *spans] if span.context is not NO_CONTEXT]
     calls = calls_of(spans, tree_of, settings.pseudo_tools)
     hidden = any(span.hides_calls for span in [*roots, *spans]) or _unseen(spans, tree_of) or _unnamed(calls, spans)
+    content = _content_of(roots, spans)
     return replace(
         outline_turn(fragments),
         calls=calls,
-        turn_id=next((fragment.turn_id for fragment in fragments if fragment.turn_id), None),
-        turn_number=next((span.turn_number for span in roots if span.turn_number), None),
+        turn_id=first_known(fragment.turn_id for fragment in fragments),
+        turn_number=first_known(span.turn_number for span in roots),
         user_messages=_user_messages(spans),
-        agent=next((span.agent for span in [*roots, *spans] if span.agent), None),
+        agent=first_known(span.agent for span in [*roots, *spans]),
         calls_visible=not hidden,
-        user_text=first_captured(one.user_text for one in context),
-        answer=first_captured(one.answer for one in [*(span.context for span in reversed(roots)), *reversed(context)]),
-        messages=first_captured(one.messages for one in reversed(context)),
-        tool_definitions=first_captured(one.tool_definitions for one in context),
+        user_text=content.user_text,
+        answer=content.answer,
+        messages=content.messages,
+        tool_definitions=content.tool_definitions,
     )
+
+
+def _spans_of(fragments: TurnFragments) -> Sequence[SpanFacts]:
+    """Return the spans of a turn in the order of time; those without ids have only that of the input (R4)."""
+    if len(fragments) == 1 or not fragments[0].root.trace_id:
+        return fragments[0].spans
+    return sorted((span for fragment in fragments for span in fragment.spans), key=time_order)
+
+
+def _content_of(roots: Sequence[SpanFacts], spans: Sequence[SpanFacts]) -> ContextFacts:
+    """Return a turn's content: what was asked first, and what was said last, best by the turn's root."""
+    context = [span.context for span in [*roots, *spans] if span.context is not NO_CONTEXT]
+    last = joined_context([span.context for span in reversed(roots)] + context[::-1])
+    messages = first_captured(one.messages for one in reversed(context))
+    first = joined_context(context)
+    return ContextFacts(first.user_text, last.answer, messages, first.tool_definitions)
 
 
 def _user_messages(spans: Sequence[SpanFacts]) -> tuple[UserMessages, ...]:
@@ -330,16 +352,20 @@ def _lost(spans: Sequence[SpanFacts]) -> bool:
     for span in spans:
         if span.parent_id and (span.model is not None or _ran(span)):
             siblings.setdefault((span.trace_id, span.parent_id), []).append(span)
-    for group in siblings.values():
-        runs = [span.start for span in group if _ran(span)]
-        models = [span for span in group if span.model is not None]
-        starts = [span.start for span in models]
-        for span in models if runs else ():
-            later = bisect_left(starts, span.end)
-            if span.model is not None and span.model.unseen_requests and later < len(starts):
-                first = bisect_left(runs, span.start)
-                if first == len(runs) or runs[first] >= starts[later]:
-                    return True
+    return any(map(_is_called_again, siblings.values()))
+
+
+def _is_called_again(siblings: Sequence[SpanFacts]) -> bool:
+    """Return whether one of these models requested tools, and the next was called before any tool ran."""
+    runs = [span.start for span in siblings if _ran(span)]
+    models = [span for span in siblings if span.model is not None]
+    starts = [span.start for span in models]
+    for span in models if runs else ():
+        later = bisect_left(starts, span.end)
+        if span.model is not None and span.model.unseen_requests and later < len(starts):
+            first = bisect_left(runs, span.start)
+            if first == len(runs) or runs[first] >= starts[later]:
+                return True
     return False
 
 

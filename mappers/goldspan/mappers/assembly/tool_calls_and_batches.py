@@ -1,8 +1,24 @@
-"""The tool calls of one turn, from its executions and from what its models asked for (R3, R4, R5, R8, R10)."""
+"""The tool calls of one turn, from its executions and from what its models asked for (R3, R4, R5, R8, R10).
+
+Each call may be seen twice: as an execution, the span of a tool, and as a request in a model's output. So executions
+are collected first (spans that are nested in each other and are one execution count once), then requests, and each
+request is matched to the execution that answers it. What stays is a call of its own: an execution that nobody asked
+for, and a request that was never executed.
+
+    model 1 asks    search("a") id=1, search("b") id=2        spans of the turn, by start:
+    model 2 asks    book("x") id=3, drop("y") id=4            model 1, search#2, search#1, model 2, book#3
+
+    by call id      search#1 -> request 1 of response 1, search#2 -> request 2 of response 1, book#3 -> response 2
+    unmatched       drop: no execution has its name, so that it counts as a call, `requested`
+    batches         1: search("a"), search("b") in the order of requests, whatever ran first; 2: book("x"), drop("y")
+
+Without call ids the same matches are found by name, arguments and order. Without requests, the batch of an execution is
+told by what ran around it: the second part below.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,13 +26,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.span_facts import ModelFacts, Role, SpanFacts, ToolFacts, ToolRequest, first_captured
+from goldspan.mappers.span_facts import ModelFacts, Role, SpanFacts, ToolFacts, ToolRequest, joined_tool
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
 
 # Which tool calls of a turn ran in parallel (R8).
 #
-# Calls that one model response requested are a batch. Without a visible request, executions are a batch if they follow
-# the same model call that requested tools unseen, else if they are siblings that overlap in time.
+# Calls that one model response requested are a batch. Without a visible request, executions are a batch if a merged
+# span repeats them, else if they follow the same model call that requested tools unseen, else if they are siblings that
+# overlap in time.
 
 
 def after_unseen_requests(
@@ -134,23 +151,11 @@ class _Execution:
 
 def _execution(layers: Sequence[SpanFacts]) -> _Execution:
     tools = [_tool(layer) for layer in layers]
-    first = tools[0]
     if len(tools) == 1:
-        return _Execution(layers, first)
-    named = next((tool for tool in tools if tool.named), first)
-    whole = replace(
-        first,
-        name=named.name,
-        named=named.named,
-        arguments=first_captured(tool.arguments for tool in tools),
-        argument_captures=next((tool.argument_captures for tool in tools if tool.argument_captures), None),
-        call_id=next((tool.call_id for tool in tools if tool.call_id), None),
-        result=first_captured(tool.result for tool in tools),
-        error=next((tool.error for tool in tools if tool.error), None),
-        executed=all(tool.executed for tool in tools),
-        evidence=tuple(ref for tool in tools for ref in tool.evidence),
-    )
-    return _Execution(layers, whole)
+        return _Execution(layers, tools[0])
+    named = next((tool for tool in tools if tool.named), tools[0])
+    evidence = tuple(ref for tool in tools for ref in tool.evidence)
+    return _Execution(layers, replace(joined_tool(tools), name=named.name, named=named.named, evidence=evidence))
 
 
 class _ModelRequest(Struct, frozen=True, gc=False):
@@ -178,42 +183,45 @@ def calls_of(
     `spans` are the turn's recognised spans in the order of time, `tree_of` gives the trace of each.
     """
     executions = _without_superseded_attempts(_executions(spans, tree_of))
-    asked = _requests(spans, tree_of)
-    unmatched = _match_requests(executions, asked)
+    unmatched = _match_requests(executions, _requests(spans, tree_of))
     answered = _answered_calls(spans)
     executed_names = {execution.name for execution in executions if execution.tool.executed}
-
+    batch_of = _batches_without_requests(executions, spans, tree_of)
     batches = Batches()
-    asked_by: dict[SpanRef, SpanRef] = {}
-    overlapping: dict[SpanRef, SpanRef] = {}
-    if any(execution.batch is None for execution in executions):
-        _join_repeated(executions, spans)
-        unasked = [one.span for one in executions if one.batch is None]
-        asked_by = after_unseen_requests(unasked, spans, tree_of)
-        overlapping = overlapping_siblings((span for span in unasked if span.ref not in asked_by), tree_of)
     for execution in executions:
         if execution.tool.pseudo or execution.name in pseudo_tools:
             continue
-        key: object = execution.batch
-        if key is None:
-            key = asked_by.get(execution.span.ref) or overlapping[execution.span.ref]
         call = _executed_call(execution)
         if not execution.tool.executed:
-            counts = call.name not in executed_names or call.error is not None or (call.call_id or "") in answered
-            call = replace(
-                call, requested=True, rejected=not counts, error=call.error or answered.get(call.call_id or "")
-            )
-        batches.add(key, time_order(execution.span), execution.position, call)
+            call = _only_requested(call, executed_names, answered)
+        batch = batch_of.get(execution.span.ref, execution.batch)
+        batches.add(batch, time_order(execution.span), execution.position, call)
     for ask in unmatched:
         if ask.request.pseudo or ask.request.name in pseudo_tools:
             continue
-        counts = ask.request.name not in executed_names or (ask.request.call_id or "") in answered
-        error = answered.get(ask.request.call_id or "")
-        call = _requested_call(ask, rejected=not counts, error=error)
+        call = _only_requested(_requested_call(ask), executed_names, answered)
         moment = (ask.model.end, ask.model.end, ask.model.span_id)
         batches.add(ask.response, moment, ask.position, call, only_requested=True)
-
     return batches.numbered()
+
+
+def _batches_without_requests(
+    executions: Sequence[_Execution], spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]
+) -> dict[SpanRef, SpanRef]:
+    """Return the batch of each execution that is in none by a request, or because a merged span repeats it (R8)."""
+    if all(execution.batch is not None for execution in executions):
+        return {}
+    _join_repeated(executions, spans)
+    unasked = [one.span for one in executions if one.batch is None]
+    asked_by = after_unseen_requests(unasked, spans, tree_of)
+    return asked_by | overlapping_siblings((span for span in unasked if span.ref not in asked_by), tree_of)
+
+
+def _only_requested(call: ToolCall, executed: Collection[str], answered: Mapping[str, str | None]) -> ToolCall:
+    """Mark a call that was not executed: it counts if its tool was not executed in the turn or it was answered (R3)."""
+    call_id = call.call_id or ""
+    counts = call.name not in executed or call.error is not None or call_id in answered
+    return replace(call, requested=True, rejected=not counts, error=call.error or answered.get(call_id))
 
 
 def _tool(span: SpanFacts) -> ToolFacts:
@@ -224,26 +232,23 @@ def _tool(span: SpanFacts) -> ToolFacts:
 def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> list[_Execution]:
     """Collapse nested spans of one execution along a direct chain, one descendant for each wrapper (R4)."""
     tools = [span for span in spans if span.tool is not None and not span.tool.merged]
-    outer_of = [(span, outer) for span in tools if (outer := _tool_directly_above(span, tree_of(span))) is not None]
-    if not outer_of:
-        return [_execution((span,)) for span in tools]
-    by_ref = {span.ref: span for span in tools}
     inner_of: dict[SpanRef, list[SpanFacts]] = {}
-    for span, outer in outer_of:
-        if outer.ref in by_ref:
+    for span in tools:
+        if (outer := _tool_directly_above(span, tree_of(span))) is not None:
             inner_of.setdefault(outer.ref, []).append(span)
-    inside: set[SpanRef] = set()
-    for outer_ref, inner in inner_of.items():
-        if len(inner) == 1 and _same_execution(_tool(by_ref[outer_ref]), _tool(inner[0])):
-            inside.add(inner[0].ref)
+    nested: dict[SpanRef, SpanFacts] = {}
+    for span in tools:
+        below = inner_of.get(span.ref, [])
+        if len(below) == 1 and _same_execution(_tool(span), _tool(below[0])):
+            nested[span.ref] = below[0]
+    inside = {inner.ref for inner in nested.values()}
     executions: list[_Execution] = []
     for span in tools:
-        if span.ref in inside:
-            continue
         layers = [span]
-        while (nested := inner_of.get(layers[-1].ref)) and nested[0].ref in inside:
-            layers.append(nested[0])
-        executions.append(_execution(layers))
+        while (inner := nested.get(layers[-1].ref)) is not None:
+            layers.append(inner)
+        if span.ref not in inside:
+            executions.append(_execution(layers))
     return executions
 
 
@@ -377,7 +382,7 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
     )
 
 
-def _join_repeated(executions: list[_Execution], spans: Sequence[SpanFacts]) -> None:
+def _join_repeated(executions: Sequence[_Execution], spans: Sequence[SpanFacts]) -> None:
     """Put calls that no request was seen for into the batch and the order in which a merged span repeats them (R8)."""
     places = {
         call_id: (span.ref, position)
@@ -444,7 +449,7 @@ def _executed_call(execution: _Execution) -> ToolCall:
     )
 
 
-def _requested_call(ask: _ModelRequest, *, rejected: bool, error: str | None) -> ToolCall:
+def _requested_call(ask: _ModelRequest) -> ToolCall:
     arguments = ask.request.arguments
     return ToolCall(
         name=ask.request.name,
@@ -454,9 +459,6 @@ def _requested_call(ask: _ModelRequest, *, rejected: bool, error: str | None) ->
         call_id=ask.request.call_id,
         start=ask.model.end,
         end=ask.model.end,
-        error=error,
-        requested=True,
-        rejected=rejected,
         evidence=(ask.model.ref,),
         dialect=ask.model.dialect,
         agent=ask.model.agent,

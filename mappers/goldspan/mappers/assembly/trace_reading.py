@@ -11,9 +11,10 @@ stale the tree that it joins, or the two that it links, and no other:
     agent                 the top of the first tree: its fragment is the agent's turn, and waits no longer
     other(parent: agent)  links both trees: they are one, and one fragment has all five spans
 
-Two things reach beyond a tree. The session of a turn that names none itself is looked for in the rest of the trace
+Little reaches beyond a tree. The session of a turn that names none itself is looked for in the rest of the trace
 (R6): trees with such turns are read again when the session attributes of the trace change. Log records may name
-executions by call id, and spans may have no ids: then all trees are one from there on.
+executions by call id, spans may have no ids, and the newer version of a span may have another parent: then all trees
+are one from there on.
 """
 
 from __future__ import annotations
@@ -201,16 +202,15 @@ class TraceReading:
             self._count(pair, 1)
         self._change(tree)
         if old is None:
-            tree.starts_turn = tree.starts_turn or (span.role is not None and not span.no_turn)
+            tree.starts_turn = tree.starts_turn or _starts_turn(span)
             if known is not None:
                 self._link(known, span, nodes)
         elif old.parent_id != span.parent_id:
-            if self._as_one is not None:
-                self._link(tree, span, nodes)
-            else:
-                self._link_again(nodes)
-        elif old.role is not span.role or old.no_turn is not span.no_turn:
-            tree.starts_turn = any(one.role is not None and not one.no_turn for one in tree.spans.values())
+            self._make_one()  # what the older version linked cannot be told from what others did
+            if span.parent_id:
+                self._tree(span.parent_id, nodes)
+        elif _starts_turn(old) is not _starts_turn(span):
+            tree.starts_turn = any(map(_starts_turn, tree.spans.values()))
 
     def _add_log(self, log: LogFacts, nodes: dict[str, None]) -> None:
         if log.tools:
@@ -314,19 +314,6 @@ class TraceReading:
             self._as_one = whole
             self._change(whole)
 
-    def _link_again(self, nodes: dict[str, None]) -> None:
-        """Make all trees anew: the newer version of a span has another parent."""
-        trees = list(dict.fromkeys(self._trees.values()))
-        for tree in trees:
-            self._change(tree)
-        self._trees, self._stale, self._looked_beyond = {}, {}, {}
-        self._pairs.clear()
-        for tree in trees:
-            for span in tree.spans.values():
-                self._add_span(span, nodes)
-            for log in tree.logs:
-                self._add_log(log, nodes)
-
     # Plain spans: only those that other spans name, or that are versions of them.
 
     def _note_plain(self, group: PlainSpanFacts) -> None:
@@ -349,3 +336,7 @@ class TraceReading:
             found = self._plain.get(nodes.popitem()[0])
             if found is not None:
                 self._add_span(fact_of(found), nodes)
+
+
+def _starts_turn(span: SpanFacts) -> bool:
+    return span.role is not None and not span.no_turn

@@ -5,14 +5,14 @@ Most fragments are a whole turn. Raw SDKs write one trace for each model call, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter, is_
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order
-from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts
+from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts, first_known
 from goldspan.scoring.sessions import SpanRef
 
 
@@ -80,13 +80,7 @@ def _agents_over_several_sessions(tree: TraceTree, recognised: list[SpanFacts], 
     named = {span.span_id: dict(reversed(span.session_keys)) for span in agents if span.session_keys}
     if len(named) < 2:
         return ()
-    found: set[str] = set()
-    for key in (*keys, *dict.fromkeys(key for pairs in named.values() for key in pairs if key not in keys)):
-        sessions: dict[str, set[str]] = {}
-        for span_id, pairs in named.items():
-            for above in tree.ancestors(span_id) if key in pairs else ():
-                sessions.setdefault(above.span_id, set()).add(pairs[key])
-        found |= {span_id for span_id, values in sessions.items() if len(values) > 1}
+    found = _above_several_values(tree, named, keys)
     return {
         span.span_id
         for span in agents
@@ -94,6 +88,18 @@ def _agents_over_several_sessions(tree: TraceTree, recognised: list[SpanFacts], 
         and not span.session_keys
         and not any(above.session_keys for above in tree.ancestors(span.span_id))
     }
+
+
+def _above_several_values(tree: TraceTree, named: Mapping[str, Mapping[str, str]], keys: Sequence[str]) -> set[str]:
+    """Return the spans below which agents, `named` with their session attributes, have several values for one key."""
+    found: set[str] = set()
+    for key in (*keys, *dict.fromkeys(key for pairs in named.values() for key in pairs if key not in keys)):
+        sessions: dict[str, set[str]] = {}
+        for span_id, pairs in named.items():
+            for above in tree.ancestors(span_id) if key in pairs else ():
+                sessions.setdefault(above.span_id, set()).add(pairs[key])
+        found |= {span_id for span_id, values in sessions.items() if len(values) > 1}
+    return found
 
 
 def _spans_by_turn_root(
@@ -133,36 +139,44 @@ def _split_at_user_messages(
     tree: TraceTree, root: str, spans: list[SpanFacts]
 ) -> Iterable[tuple[str, list[SpanFacts]]]:
     """Split spans without an agent at each new user message, or by the dialect's turn id if there is one."""
-    if any(span.role is Role.AGENT and not span.no_turn for span in spans):
+    if any(map(is_agent, spans)):
         return [(root, spans)]
+    copies = _copies_of_model_calls(tree, spans)
+    piece_of: dict[str, list[SpanFacts]] = {}
     pieces: list[list[SpanFacts]] = [[]]
     current: str | None = None
-    among = {span.span_id for span in spans}
-    # A model's span within a model's is a copy of the same call: it stays where the outer one is.
-    copies = {
-        span.span_id: above[-1].span_id
-        for span in spans
-        if span.role is Role.MODEL
-        and (above := [one for one in tree.models_around(span.span_id) if one.span_id in among])
-    }
     for span in spans:
         if span.span_id in copies:
             continue
-        new_message = span.model is not None and span.model.new_user_message is True
-        new_turn_id = span.turn_id is not None and current is not None and span.turn_id != current
-        has_model = any(earlier.role is Role.MODEL for earlier in pieces[-1])
-        if has_model and (new_turn_id or (new_message and span.turn_id is None)):
+        if any(earlier.role is Role.MODEL for earlier in pieces[-1]) and _starts_turn(span, current):
             pieces.append([])
         pieces[-1].append(span)
+        piece_of[span.span_id] = pieces[-1]
         current = span.turn_id or current
-    if copies:
-        piece_of = {span.span_id: piece for piece in pieces for span in piece}
-        for span in spans:
-            if span.span_id in copies:
-                piece_of[copies[span.span_id]].append(span)
-        for piece in pieces:
-            piece.sort(key=time_order)
+    for span in spans:
+        if span.span_id in copies:
+            piece_of[copies[span.span_id]].append(span)
+    for piece in pieces if copies else ():
+        piece.sort(key=time_order)
     return [(root if position == 0 else piece[0].span_id, piece) for position, piece in enumerate(pieces)]
+
+
+def _copies_of_model_calls(tree: TraceTree, spans: list[SpanFacts]) -> dict[str, str]:
+    """Return the model spans within a model's, with the outermost one: copies of one call, which stay together."""
+    among = {span.span_id for span in spans}
+    copies: dict[str, str] = {}
+    for span in spans:
+        above = tree.models_around(span.span_id) if span.role is Role.MODEL else ()
+        if known := [one.span_id for one in above if one.span_id in among]:
+            copies[span.span_id] = known[-1]
+    return copies
+
+
+def _starts_turn(span: SpanFacts, current: str | None) -> bool:
+    """Say whether a span after a model call begins another turn: by another turn id, else by a new user message."""
+    if span.turn_id is not None:
+        return current is not None and span.turn_id != current
+    return span.model is not None and span.model.new_user_message is True
 
 
 def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: FoundSession) -> Fragment:
@@ -182,9 +196,9 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
         root_span=root_span,
         waits_for_caller=orphan and not highest.entry,
         waits_for_remote=orphan and highest.entry,
-        turn_id=(root_span.turn_id if root_span else None) or _first(span.turn_id for span in spans),
-        run_id=_first(span.run_id or span.resource.run_id for span in extent),
-        agentless=not any(span.role is Role.AGENT and not span.no_turn for span in spans),
+        turn_id=(root_span.turn_id if root_span else None) or first_known(span.turn_id for span in spans),
+        run_id=first_known(span.run_id or span.resource.run_id for span in extent),
+        agentless=not any(map(is_agent, spans)),
     )
 
 
@@ -241,10 +255,6 @@ def restored_fragment(
 def _highest_seen(tree: TraceTree, root: str, spans: list[SpanFacts]) -> SpanFacts:
     start = tree.spans.get(root) or spans[0]
     return [start, *tree.ancestors(start.span_id)][-1]
-
-
-def _first(values: Iterable[str | None]) -> str | None:
-    return next((value for value in values if value), None)
 
 
 def fragment_without_ids(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> list[Fragment]:

@@ -115,8 +115,7 @@ def read_marked(
                 else:
                     empty.append(Mistake(str(path), "", nothing))
 
-    logs = [path for path in files if len(files) > 1 and _holds_logs(path)]
-    others = [path for path in files if path not in set(logs)]
+    logs, others = _logs_and_others([*files])
     if logs and others:
         yield from _side_by_side(logs, others, read, on_bytes)
     else:
@@ -161,13 +160,15 @@ def reading_order(paths: Sequence[Path], size: int) -> list[FileRange]:
     """
     _check_readable(paths)
     ranges = {path: ranges_of(path, size) for path in paths}
+    logs, others = _logs_and_others(list(dict.fromkeys(paths)))
+    parts = [[part for path in series for part in ranges[path]] for series in (logs, others)]
+    return in_reading_order(*parts) if logs and others else [part for path in ranges for part in ranges[path]]
+
+
+def _logs_and_others(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the files of log records, and all others, if these are several files."""
     logs = {path for path in paths if len(paths) > 1 and _holds_logs(path)}
-    if not logs or len(logs) == len(ranges):
-        return [part for path in ranges for part in ranges[path]]
-    return in_reading_order(
-        [part for path in ranges if path in logs for part in ranges[path]],
-        [part for path in ranges if path not in logs for part in ranges[path]],
-    )
+    return [path for path in paths if path in logs], [path for path in paths if path not in logs]
 
 
 def _check_readable(paths: Iterable[Path]) -> None:
@@ -328,20 +329,25 @@ class _File:
             return ""
         if self._part is not None and self._part.start:
             return self._first_problem or "holds no span"
-        if not self._head.strip():
-            return f"{self._first_problem or 'is empty'}; {_EXPECTED}"
-        if self._protobuf is not None:
-            return f"{self._first_problem or 'holds protobuf without spans'}; {_EXPECTED}"
         if is_parquet(self._head):
             return self._first_problem or f"holds no table of spans; {_EXPECTED_COLUMNS}"
-        if may_be_json(self._head):
-            return f"{self._first_problem or 'holds JSON without spans'}; {_EXPECTED}"
-        if self._head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return f"found UTF-16 text: save the file as UTF-8; {_EXPECTED}"
-        if not is_text(self._head):
-            return f"found binary data; {_EXPECTED}"
-        start = self._head.split(maxsplit=1)[0].decode("utf-8", errors="replace")[:40]
-        return f"found text that starts with {start!r}; {_EXPECTED}"
+        return f"{self._what_it_is()}; {_EXPECTED}"
+
+    def _what_it_is(self) -> str:
+        """Say what is wrong with a file that is no table, or else what is in it."""
+        head = self._head
+        if not head.strip():
+            return self._first_problem or "is empty"
+        if self._protobuf is not None:
+            return self._first_problem or "holds protobuf without spans"
+        if may_be_json(head):
+            return self._first_problem or "holds JSON without spans"
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "found UTF-16 text: save the file as UTF-8"
+        if not is_text(head):
+            return "found binary data"
+        start = head.split(maxsplit=1)[0].decode("utf-8", errors="replace")[:40]
+        return f"found text that starts with {start!r}"
 
     def _values(self, loads: Loads) -> Iterator[tuple[object, str]]:
         """Yield parsed JSON values and protobuf messages, each with its place."""

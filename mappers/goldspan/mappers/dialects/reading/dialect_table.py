@@ -448,15 +448,9 @@ class DialectTable:
         )
         model = self._model(output, input_end) if role is Role.MODEL or rule.holds_model_output else None
         if role is Role.MODEL and model is not None:
-            unseen = not model.requests and self._hides_requests(span, attributes)
-            silent = rule.silent and output is None and not unseen
-            model = replace(
-                model,
-                unseen_requests=unseen,
-                silent=silent and not model.requests,
-                without_output=rule.without_output and not model.requests,
-                response_id=first_text(attributes, _RESPONSE_IDS),
-            )
+            if not model.requests:
+                model = self._without_requests(model, rule, span, attributes, output)
+            model = replace(model, response_id=first_text(attributes, _RESPONSE_IDS))
         return Reading(
             role,
             agent,
@@ -560,6 +554,14 @@ class DialectTable:
         return ModelFacts(
             requests, input_end.answered, input_end.new_user_message, user_messages=input_end.user_messages
         )
+
+    def _without_requests(
+        self, model: ModelFacts, rule: Rule, span: SpanView, attributes: Attributes, output: Any
+    ) -> ModelFacts:
+        """Say what is known of a model call whose requests, if it made any, cannot be read."""
+        unseen = self._hides_requests(span, attributes)
+        silent = rule.silent and output is None and not unseen
+        return replace(model, unseen_requests=unseen, silent=silent, without_output=rule.without_output)
 
     def _hides_requests(self, span: SpanView, attributes: Attributes) -> bool:
         answer = first_value(self.answer, span, attributes)

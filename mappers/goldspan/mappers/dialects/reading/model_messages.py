@@ -294,15 +294,16 @@ def end_of_input(messages: object) -> InputEnd:
             new_user_message = True
             user_text = _captured(text_of(message))
         latest += role == "user" and not answers
-    counts = None
-    if new_user_message and getattr(messages, "whole", True) and not _is_too_long(messages):
-        total = sum(map(is_user_message, _messages(messages)))
-        counts = UserMessages(total - latest, total) if total >= latest else None
+    counts = _user_messages(messages, latest) if new_user_message else None
     return InputEnd(new_user_message, answered or None, user_text, counts)
 
 
-def _is_too_long(messages: object) -> bool:
-    return isinstance(messages, str) and len(messages) > _LONGEST_COUNTED
+def _user_messages(messages: object, latest: int) -> UserMessages | None:
+    """Count the users' messages, of which so many are the latest; none where the first may be missing, or too long."""
+    if not getattr(messages, "whole", True) or (isinstance(messages, str) and len(messages) > _LONGEST_COUNTED):
+        return None
+    total = sum(map(is_user_message, _messages(messages)))
+    return UserMessages(total - latest, total) if total >= latest else None
 
 
 def is_user_message(message: Mapping[str, Any]) -> bool:
@@ -396,22 +397,20 @@ def _request(part: Mapping[str, Any]) -> ToolRequest | None:
         for key in REQUEST_KEYS:
             if is_mapping(inner := part.get(key)):
                 call_id = inner.get("toolUseId") or inner.get("ref") or inner.get("id") or part.get("id")
-                return _build_request(inner.get("name") or inner.get("tool_name"), inner, call_id)
+                return _build_request(inner, call_id, "name", "tool_name")
     if part.get("type") in REQUEST_TYPES or "toolName" in part:
         call_id = part.get("call_id") or part.get("toolCallId") or part.get("id")
-        return _build_request(part.get("name") or part.get("toolName") or part.get("tool_name"), part, call_id)
+        return _build_request(part, call_id, "name", "toolName", "tool_name")
     if "arguments" in part:
-        return _build_request(part.get("tool_name") or part.get("name"), part, part.get("id"))
+        return _build_request(part, part.get("id"), "tool_name", "name")
     return None
 
 
-def _build_request(name: object, holder: Mapping[str, Any], call_id: object) -> ToolRequest | None:
-    if not isinstance(name, str) or not name or name in REDACTION_TOKENS:
+def _build_request(holder: Mapping[str, Any], call_id: object, *names: str) -> ToolRequest | None:
+    name = next((found for key in names if (found := holder.get(key))), None)
+    if not isinstance(name, str) or name in REDACTION_TOKENS:
         return None
-    raw = None
-    for key in ("arguments", "input", "args"):
-        if (raw := holder.get(key)) is not None:
-            break
+    raw = next((found for key in ("arguments", "input", "args") if (found := holder.get(key)) is not None), None)
     content, captures = read_arguments(raw, {})
     return ToolRequest(name, content, call_id if isinstance(call_id, str) and call_id else None, captures)
 
