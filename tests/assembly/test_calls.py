@@ -135,6 +135,12 @@ class TestNesting:
         assert call.span == ("t", "x")
         assert [ref.span_id for ref in call.evidence] == ["x", "y"]
 
+    def test_what_one_layer_hides_is_known_where_another_has_the_arguments(self) -> None:
+        outer = run("x", 1, "f", {"x": 1}, end=9)
+        inner = run("y", 2, "f", {"x": "[REDACTED]"}, parent="x", facts={"argument_captures": {"x": Capture.REDACTED}})
+        (call,) = calls(outer, inner)
+        assert (call.arguments, call.argument_captures) == ({"x": 1}, {})
+
     def test_three_layers_are_one_call(self) -> None:
         found = calls(
             run("x", 1, "f", None, end=9),
@@ -188,6 +194,59 @@ class TestBatches:
             asking("m", 1, ("a", {}, "1"), ("b", {}, "2")), run("a", 2, "a", {}, "1"), run("b", 9, "b", {}, "2")
         )
         assert [call.batch for call in found] == [1, 1]
+
+    @pytest.mark.parametrize(
+        ("ends", "batches"),
+        [((5, 3, 6), [1, 1, 1]), ((4, 3, 6), [1, 1, 2]), ((2, 4, 6), [1, 2, 3])],
+        ids=["the first one overlaps all", "one begins when the others have ended", "each begins when the last ends"],
+    )
+    def test_siblings_overlap_until_the_last_of_them_has_ended(self, ends: tuple[int, ...], batches: list[int]) -> None:
+        found = calls(
+            *(run(name, start, name, {}, end=end) for name, start, end in zip("abc", (1, 2, 4), ends, strict=True))
+        )
+        assert [(call.name, call.batch) for call in found] == list(zip("abc", batches, strict=True))
+
+    @pytest.mark.parametrize(
+        ("second_model", "batches"),
+        [(5, [1, 1, 2]), (4, [1, 2, 2]), (3, [1, 2, 2])],
+        ids=["before the last tool", "with the second tool", "before the second tool"],
+    )
+    def test_a_model_that_may_have_asked_unseen_begins_a_batch(self, second_model: int, batches: list[int]) -> None:
+        found = calls(
+            asking("m", 1, unseen=True),
+            run("a", 2, "a", {}),
+            asking("n", second_model, unseen=True),
+            run("b", 4, "b", {}),
+            run("c", 5, "c", {}),
+        )
+        assert [(call.name, call.batch) for call in found] == list(zip("abc", batches, strict=True))
+
+    def test_a_model_whose_answer_is_known_asked_for_nothing_unseen(self) -> None:
+        found = calls(
+            asking("m", 1, unseen=True),
+            run("a", 2, "a", {}),
+            asking("n", 3),
+            run("b", 4, "b", {}),
+            run("c", 5, "c", {}),
+        )
+        assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 2), ("c", 3)]
+
+    def test_a_tool_that_starts_with_the_next_model_call_was_not_asked_for_before_it(self) -> None:
+        found = calls(asking("m", 1, ("f", {"x": 1}, None)), run("a", 3, "f", None), asking("n", 3, ("g", {}, None)))
+        assert [(call.name, call.requested, call.batch) for call in found] == [
+            ("f", True, 1),
+            ("f", False, 2),
+            ("g", True, 3),
+        ]
+
+    def test_only_an_execution_moves_a_batch_forward(self) -> None:
+        """The request of `b` was never executed. Its model ended before `c` ran, and `a` after it."""
+        found = calls(
+            model("t", "m", "root", requests=(("a", {}, "1"), ("b", {}, "2")), start=1, end=2),
+            run("c", 3, "c", {}),
+            run("a", 4, "a", {}, "1"),
+        )
+        assert [(call.name, call.batch) for call in found] == [("c", 1), ("a", 2), ("b", 2)]
 
     def test_an_ancestor_is_never_in_a_batch_with_its_descendant(self) -> None:
         found = calls(run("a", 1, "a", {}, end=9), run("b", 2, "b", {}, parent="a", end=3))

@@ -81,27 +81,16 @@ def overlapping_siblings(
 
 
 class Batches:
-    """The calls of a turn by batch. A batch is ordered by its first execution, else by the end of the model call."""
+    """The calls of a turn by batch. A batch has the place of its first execution, else of the end of the model call."""
 
     def __init__(self) -> None:
         self._order: dict[object, tuple[int, int, str]] = {}
         self._calls: dict[object, list[tuple[int, ToolCall]]] = {}
 
-    def add(
-        self,
-        batch: object,
-        moment: tuple[int, int, str],
-        position: int,
-        call: ToolCall,
-        *,
-        only_requested: bool = False,
-    ) -> None:
-        """Add a call at a position of a batch; a call that was `only_requested` does not move the batch forward."""
-        if batch not in self._calls:
-            self._order[batch], self._calls[batch] = moment, []
-        elif not only_requested:
-            self._order[batch] = min(self._order[batch], moment)
-        self._calls[batch].append((position, call))
+    def add(self, batch: object, moment: tuple[int, int, str], position: int, call: ToolCall) -> None:
+        """Add a call at a position of a batch: executions in the order of time, and then what was only requested."""
+        self._order.setdefault(batch, moment)
+        self._calls.setdefault(batch, []).append((position, call))
 
     def numbered(self) -> tuple[ToolCall, ...]:
         """Return all calls in order, each with the number of its batch."""
@@ -201,7 +190,7 @@ def calls_of(
             continue
         call = _only_requested(_requested_call(ask), executed_names, answered)
         moment = (ask.model.end, ask.model.end, ask.model.span_id)
-        batches.add(ask.response, moment, ask.position, call, only_requested=True)
+        batches.add(ask.response, moment, ask.position, call)
     return batches.numbered()
 
 
