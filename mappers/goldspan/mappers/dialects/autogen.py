@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, Reading
+from goldspan.mappers.dialects import Advice, Reading, SpanView, ToolFacts
 from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE, IN_PROCESS
 from goldspan.mappers.dialects.reading.value_parsing import decoded, read_arguments, read_content
-from goldspan.mappers.span_facts import LogFacts, ToolFacts
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.span_facts import LogFacts
 from goldspan.scoring.json_values import is_list, is_mapping
 
 _MESSAGE, _OPERATION = "message", "messaging.operation"

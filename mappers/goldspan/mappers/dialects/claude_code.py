@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
 from goldspan.mappers.dialects.reading.dialect_table import first_text
 from goldspan.mappers.dialects.reading.value_parsing import identifier, text_at
-from goldspan.mappers.span_facts import Role, ToolFacts
-from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict
 from goldspan.scoring.sessions import Capture, Content
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.model_messages import flat_messages
 from goldspan.mappers.dialects.reading.value_parsing import decoded
-from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_dict
 
 _COMPONENT = "runinfo.component"

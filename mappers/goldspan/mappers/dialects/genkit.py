@@ -11,18 +11,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts, at
 from goldspan.mappers.dialects.reading.model_messages import last_answer
 from goldspan.mappers.dialects.reading.value_parsing import (
-    at,
     decoded,
     decoded_dict,
     first_identifier,
     first_of,
     plain_text,
 )
-from goldspan.mappers.span_facts import Role, ToolFacts
-from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_mapping
 
 _TYPE, _SUBTYPE, _INPUT, _OUTPUT = "genkit:type", "genkit:metadata:subtype", "genkit:input", "genkit:output"

@@ -8,12 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, at
 from goldspan.mappers.dialects.reading.model_messages import last_user_text
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
-from goldspan.mappers.dialects.reading.value_parsing import at, literal_at
-from goldspan.mappers.span_facts import Role
-from goldspan.mappers.spans import Attributes, SpanView
+from goldspan.mappers.dialects.reading.value_parsing import literal_at
 from goldspan.scoring.json_values import is_dict, is_sequence
 
 

@@ -5,9 +5,8 @@ https://langfuse.com/docs/observability/sdk/instrumentation
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.value_parsing import args_and_kwargs, only_text, plain_text
-from goldspan.mappers.span_facts import Role
 
 _TYPE = "langfuse.observation.type"
 

@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, at
 from goldspan.mappers.dialects.reading.model_messages import flat_messages, last_answer, nested, numbered, requests_in
-from goldspan.mappers.dialects.reading.value_parsing import at, decoded, literal
-from goldspan.mappers.span_facts import Role
-from goldspan.mappers.spans import Attributes, SpanView
+from goldspan.mappers.dialects.reading.value_parsing import decoded, literal
 from goldspan.scoring.json_values import is_dict
 
 _CALL_TYPE, _CALL_ID = "llm.request.type", "litellm.call_id"

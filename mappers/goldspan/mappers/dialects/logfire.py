@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source, at
 from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE, IN_PROCESS
-from goldspan.mappers.dialects.reading.value_parsing import Take, at, decoded
-from goldspan.mappers.span_facts import Role
+from goldspan.mappers.dialects.reading.value_parsing import Take, decoded
 from goldspan.scoring.json_values import is_mapping, is_sequence
 
 _TEMPLATE = "logfire.msg_template"

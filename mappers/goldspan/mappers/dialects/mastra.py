@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.dialect_table import error_message_for
 from goldspan.mappers.dialects.reading.model_messages import last_user_text
 from goldspan.mappers.dialects.reading.value_parsing import first_of, plain_text, text_at
-from goldspan.mappers.span_facts import Role
 
 _TYPE = "mastra.span.type"
 

@@ -6,8 +6,7 @@ not traced it makes no turn.
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
-from goldspan.mappers.span_facts import Role
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Role, Rule, Source
 
 _METHOD = "mcp.method.name"
 _SERVER = 2

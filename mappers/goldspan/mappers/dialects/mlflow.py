@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts, at
 from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE, IN_PROCESS
-from goldspan.mappers.dialects.reading.value_parsing import at, only_text, plain_text
-from goldspan.mappers.span_facts import Role, ToolFacts
-from goldspan.mappers.spans import Attributes, SpanView
+from goldspan.mappers.dialects.reading.value_parsing import only_text, plain_text
 
 _TYPE = "mlflow.spanType"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
 from goldspan.mappers.dialects.reading.model_messages import flat_messages, flat_texts, last_answer, last_user_text
 from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
@@ -21,7 +21,6 @@ from goldspan.mappers.dialects.reading.value_parsing import (
     kwargs_only,
     only_text,
 )
-from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_dict, is_list
 
 _KIND = "openinference.span.kind"

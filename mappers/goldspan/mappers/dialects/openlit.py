@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView
 from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE, IN_PROCESS
 from goldspan.mappers.dialects.reading.value_parsing import plain_text
-from goldspan.mappers.span_facts import Role
-from goldspan.mappers.spans import Attributes, SpanView
 
 
 def _arguments(_: SpanView, attributes: Attributes) -> Any:

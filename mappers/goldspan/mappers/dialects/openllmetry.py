@@ -11,14 +11,24 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects import (
+    Advice,
+    Affixes,
+    Attributes,
+    DialectTable,
+    Role,
+    Rule,
+    Source,
+    SpanView,
+    ToolFacts,
+    at,
+)
 from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
 from goldspan.mappers.dialects.reading.model_messages import flat_messages
 from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
 from goldspan.mappers.dialects.reading.value_parsing import (
     Unwrap,
     args_and_kwargs,
-    at,
     decoded_dict,
     first_of,
     identifier,
@@ -30,8 +40,6 @@ from goldspan.mappers.dialects.reading.value_parsing import (
     plain_text,
     text_at,
 )
-from goldspan.mappers.span_facts import Role, ToolFacts
-from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict, is_list
 
 _KIND = "traceloop.span.kind"

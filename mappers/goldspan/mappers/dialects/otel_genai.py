@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
 from goldspan.mappers.dialects.reading.model_messages import input_events, output_events, requests_in
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
 from goldspan.mappers.dialects.reading.value_parsing import decoded
-from goldspan.mappers.span_facts import Role
 from goldspan.scoring.json_values import is_dict, is_list
 
 _OPERATION = "gen_ai.operation.name"

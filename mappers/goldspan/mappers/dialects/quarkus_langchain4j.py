@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
-from goldspan.mappers.span_facts import Role, ToolFacts
-from goldspan.mappers.spans import Attributes, SpanView
+from goldspan.mappers.dialects import Advice, Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
 
 _SCOPE = "io.quarkus.opentelemetry"
 _RESULT = "gen_ai.tool.call.result"

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
-from goldspan.mappers.span_facts import Role, ToolFacts
-from goldspan.mappers.spans import Attributes, SpanView
 
 _OPERATION = "gen_ai.operation.name"
 _SCOPE = "semantic_kernel."

@@ -7,8 +7,7 @@ streamed answer are nested; in 1.x its tools are in traces of their own, unless 
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
-from goldspan.mappers.span_facts import Role
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Role, Rule, Source
 
 _KIND = "spring.ai.kind"
 

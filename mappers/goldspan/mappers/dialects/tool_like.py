@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView
 from goldspan.mappers.dialects.reading.value_parsing import (
     args_and_kwargs,
     decoded,
@@ -20,8 +20,6 @@ from goldspan.mappers.dialects.reading.value_parsing import (
     is_schema,
     plain_text,
 )
-from goldspan.mappers.span_facts import Role
-from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_mapping
 
 _KINDS = (

@@ -5,10 +5,9 @@ https://uipath.github.io/uipath-python/core/traced/
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
 from goldspan.mappers.dialects.reading.value_parsing import only_text, plain_text
-from goldspan.mappers.span_facts import Role
 
 UIPATH = DialectTable(
     name="uipath",

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, DialectTable, Rule, Source
+from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source, at
 from goldspan.mappers.dialects.reading.model_messages import last_user_text
 from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
-from goldspan.mappers.dialects.reading.value_parsing import at, decoded, first_of, text_at
-from goldspan.mappers.span_facts import Role
+from goldspan.mappers.dialects.reading.value_parsing import decoded, first_of, text_at
 
 _OPERATION = "ai.operationId"
 
