@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.scoring import MatcherError, ToolCall, score_turn
-from goldspan.scoring.instants import instant_of
+from goldspan.scoring.comparison import instant_of
 
 NINE = "2026-03-01T09:00:00Z"
 UNIX = 1772355600

@@ -16,14 +16,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.scoring.align.alignment import Pair
-from goldspan.scoring.argument_rules import ValueRule
 from goldspan.scoring.call_context import CallContext, EarlierCalls
-from goldspan.scoring.comparison import ONE, SCALARS, ZERO, exact, share
+from goldspan.scoring.comparison import ONE, SCALARS, ZERO, ValueRule, exact, share
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall
-from goldspan.scoring.matchers.kinds.presence import Absent, Ignore, Present
-from goldspan.scoring.matchers.matcher import ABSENT, Absence, Expected, holds_matchers
-from goldspan.scoring.matchers.value_score import differing, has_parts, lacks, score_of
+from goldspan.scoring.matchers.kinds.scalars import Absent, Ignore, Present
+from goldspan.scoring.matchers.matcher import (
+    ABSENT,
+    Absence,
+    Expected,
+    differing,
+    has_parts,
+    holds_matchers,
+    lacks,
+    score_of,
+)
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult
 from goldspan.scoring.sessions import JsonValue, ToolCall
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, Label, Reason, Verdict, arguments_of, is_hidden, why_not_known

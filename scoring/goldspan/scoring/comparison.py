@@ -1,4 +1,4 @@
-"""Compare an expected value with an actual value: a pure function for each strategy.
+"""How an expected value is compared with an actual one (S6, S8): strategies, the rule for a value, points in time.
 
 Values are equal as JSON: 1 equals 1.0, `true` never equals 1, NaN equals nothing, and `null` equals only `null`. The
 order of keys does not matter, the order of list elements does. Actual values come from telemetry, so no function
@@ -15,12 +15,14 @@ from functools import cache, lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from math import isfinite
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from goldspan.scoring.errors import CriterionError
-from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.json_values import Steps, is_mapping, is_number, is_sequence
 from goldspan.scoring.sessions import JsonValue
 
+Strategy = Literal["exact", "casefold_exact", "numeric", "contains", "similarity"]
+"""How an expected value is compared with an actual value."""
 Comparison = Callable[[JsonValue, JsonValue], Fraction]
 """Takes the expected and the actual value, and returns a score from 0 to 1; 1 is a match."""
 
@@ -228,3 +230,124 @@ _STRATEGIES: Mapping[str, Comparison] = {
     "contains": contains,
     "similarity": similarity,
 }
+
+
+# The rule for a value, as a criterion resolves it.
+
+
+class ValueRule(NamedTuple):
+    """The resolved rule for an argument or a part of it."""
+
+    strategy: Strategy
+    compare: Comparison
+    weight: Fraction = Fraction(1)
+    points: int | Fraction = 1
+    """The weight, as an int if it is integral, since ints are faster to add."""
+    required: bool = True
+    tolerance: Fraction = Fraction(0)
+    relative_tolerance: Fraction = Fraction(0)
+    parts: Mapping[str, ValueRule] = {}
+    """Rules for parts, by key or index; also for the parts that enclose them."""
+    counts: bool = False
+    """Whether a part has its own weight."""
+    by_leaf: bool = False
+    """Whether the criterion's `argument_score` is `mean`, so that every leaf counts separately."""
+    needed: tuple[Steps, ...] = ()
+    """Paths of the required parts: a call without them may not be aligned."""
+
+    def by(self, strategy: Strategy) -> ValueRule:
+        """Return the rule with another strategy, and without rules for parts."""
+        if strategy == self.strategy and not (self.parts or self.counts):
+            return self
+        compare = comparison(strategy, tolerance=self.tolerance, relative_tolerance=self.relative_tolerance)
+        return self._replace(strategy=strategy, compare=compare, parts={}, counts=False, needed=())
+
+    def inside(self) -> ValueRule:
+        """Return the rule for parts without their own rule: `numeric` and `similarity` become `exact`."""
+        return self.by("exact" if self.strategy in ("numeric", "similarity") else self.strategy)
+
+    def element(self) -> ValueRule:
+        """Return the rule for elements to be found in a list: they are compared for equality, under `contains` too."""
+        return self.by("casefold_exact" if self.strategy == "casefold_exact" else "exact")
+
+
+# Points in time as tools are passed them: ISO 8601 text in its common forms, and Unix time in any usual unit.
+#
+# Text with `Z` or an offset is an instant. Text without one is what some clock shows, and is compared with what the
+# other's clock shows. A number is Unix time in seconds, milliseconds, microseconds or nanoseconds, as its size tells.
+
+_ISO = re.compile(
+    r"(?P<year>\d{4})(?P<dash>-?)(?P<month>\d\d)(?P=dash)(?P<day>\d\d)"
+    r"(?:[Tt ](?P<hour>\d\d)(?:(?P<colon>:?)(?P<minute>\d\d)(?:(?P=colon)(?P<second>\d\d(?:[.,]\d{1,18})?))?)?"
+    r" ?(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)?(?:\[[^\]\[]{1,40}\])?)?",
+    re.ASCII,
+)
+_UNIX = re.compile(r"-?\d{9,19}(?:\.\d{1,9})?", re.ASCII)
+_UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6), (10**20, 10**9))
+"""Unix time below the first number has so many of its unit in a second: it is in seconds until the year 5138."""
+_LONGEST_TIME = 80
+_HOUR, _DAY = 3_600, 86_400
+_EPOCH = 719_163
+"""Number of 1970-01-01, where 0001-01-01 is day 1."""
+_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+class Instant(NamedTuple):
+    """A point in time."""
+
+    clock: Fraction
+    """Seconds from 1970-01-01T00:00:00 to what the clock shows."""
+    offset: int | None
+    """By how many seconds the clock is ahead of UTC; None if that is not known."""
+
+    def seconds_from(self, other: Instant) -> Fraction:
+        """Return how far apart two instants are; what the clocks show, if the offset of one is not known."""
+        apart = self.clock - other.clock
+        if self.offset is not None and other.offset is not None:
+            apart -= self.offset - other.offset
+        return abs(apart)
+
+
+def instant_of(value: JsonValue) -> Instant | None:
+    """Return the instant that a value means; None if it means none."""
+    if not isinstance(value, str):
+        if not is_number(value):
+            return None
+        return _of_unix(Fraction(str(value)) if isinstance(value, float) else Fraction(value))
+    text = value.strip() if len(value) <= _LONGEST_TIME else ""
+    if hit := _ISO.fullmatch(text):
+        return _of_iso(hit)
+    return _of_unix(Fraction(text)) if _UNIX.fullmatch(text) else None
+
+
+def _of_unix(number: Fraction) -> Instant | None:
+    per_second = next((unit for limit, unit in _UNITS if abs(number) < limit), None)
+    return None if per_second is None else Instant(number / per_second, 0)
+
+
+def _of_iso(hit: re.Match[str]) -> Instant | None:
+    day = _day(int(hit["year"]), int(hit["month"]), int(hit["day"]))
+    hour, minute = int(hit["hour"] or 0), int(hit["minute"] or 0)
+    second = Fraction((hit["second"] or "0").replace(",", "."))
+    seconds = hour * _HOUR + minute * 60 + second
+    # 24:00 ends a day, and a leap second has the number 60.
+    if day is None or minute > 59 or second >= 61 or seconds > _DAY:
+        return None
+    return Instant((day - _EPOCH) * _DAY + seconds, _offset(hit["zone"]))
+
+
+def _day(year: int, month: int, day: int) -> int | None:
+    """Return the number of a day of the Gregorian calendar; None if there is no such day."""
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if not (year and 1 <= month <= len(_MONTHS) and 1 <= day <= _MONTHS[month - 1] + (leap and month == 2)):
+        return None
+    past = year - 1
+    days = past * 365 + past // 4 - past // 100 + past // 400
+    return days + sum(_MONTHS[: month - 1]) + (leap and month > 2) + day
+
+
+def _offset(zone: str | None) -> int | None:
+    if zone is None or zone in "Zz":
+        return None if zone is None else 0
+    seconds = int(zone[1:3]) * _HOUR + int(zone[3:].lstrip(":") or 0) * 60
+    return -seconds if zone[0] == "-" else seconds

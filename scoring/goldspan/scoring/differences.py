@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from goldspan.scoring.instants import instant_of
+from goldspan.scoring.comparison import instant_of
 from goldspan.scoring.json_values import Steps, is_number, shown, shown_name, steps_of, value_at
 from goldspan.scoring.sessions import JsonValue
 

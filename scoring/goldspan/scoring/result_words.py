@@ -18,8 +18,7 @@ from msgspec import Struct
 from goldspan.scoring.differences import Difference, DifferenceKind, value_differences
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name, shown_name
-from goldspan.scoring.matchers.kinds.literal import dollar_keys
-from goldspan.scoring.matchers.matcher import ABSENT, Absence
+from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
 from goldspan.scoring.matchers.reading import matches
 from goldspan.scoring.metric_results import Finding, MetricCall, MetricResult, MetricVerdict
 from goldspan.scoring.results import (

@@ -23,7 +23,7 @@ from goldspan.scoring.goldens.json_with_lines import (
 )
 from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
-from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys
+from goldspan.scoring.matchers.matcher import LITERAL, dollar_keys
 from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.tool_definitions import declared_parameters
 

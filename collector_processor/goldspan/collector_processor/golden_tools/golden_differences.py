@@ -20,9 +20,7 @@ from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.goldens.json_with_lines import ValuePath, path_text
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name, steps_of
 from goldspan.scoring.matchers import escape_literal
-from goldspan.scoring.matchers.kinds.literal import dollar_keys
-from goldspan.scoring.matchers.matcher import ABSENT
-from goldspan.scoring.matchers.value_score import MOST_DIFFERING
+from goldspan.scoring.matchers.matcher import ABSENT, MOST_DIFFERING, dollar_keys
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, TurnResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall

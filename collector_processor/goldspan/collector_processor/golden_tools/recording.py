@@ -22,7 +22,7 @@ from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES
 from goldspan.scoring.goldens.json_with_lines import MAX_DEPTH, ValuePath
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers import escape_literal
-from goldspan.scoring.matchers.kinds.literal import LITERAL, dollar_keys
+from goldspan.scoring.matchers.matcher import LITERAL, dollar_keys
 from goldspan.scoring.result_words import CAPTURE_WORDS
 from goldspan.scoring.sessions import Capture, JsonValue, Session, ToolCall, Turn
 from goldspan.scoring.wording import counted

@@ -19,8 +19,7 @@ from goldspan.collector_processor.replay.hints import HELP
 from goldspan.collector_processor.replay.summary_and_exit_code import MetricTotals
 from goldspan.collector_processor.report.model import Report
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name
-from goldspan.scoring.matchers.kinds.literal import dollar_keys
-from goldspan.scoring.matchers.matcher import ABSENT, Absence
+from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
 from goldspan.scoring.metric_results import MetricCall, MetricResult
 from goldspan.scoring.result_words import (
     Mistake,

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic.alias_generators import to_camel, to_snake
 
-from goldspan.scoring.argument_rules import ArgumentRule, Block
-from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.criterion import ArgumentRule, Block, Criterion
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.goldens.json_with_lines import JsonSchema, ValuePath, found
 from goldspan.scoring.json_values import is_mapping

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
-    from goldspan.scoring.argument_rules import ValueRule
     from goldspan.scoring.call_context import EarlierCalls
-    from goldspan.scoring.comparison import ONE, ZERO
+    from goldspan.scoring.comparison import ONE, ZERO, ValueRule
     from goldspan.scoring.json_values import shown
-    from goldspan.scoring.matchers.kinds.literal import escape_literal
     from goldspan.scoring.matchers.matcher import (
         ABSENT,
         Expected,
@@ -20,8 +18,9 @@ if TYPE_CHECKING:
         MatcherReader,
         Options,
         ValuePath,
+        escape_literal,
+        score_of,
     )
-    from goldspan.scoring.matchers.value_score import score_of
     from goldspan.scoring.sessions import JsonValue
 
 __all__ = [
@@ -45,13 +44,12 @@ __all__ = [
 __getattr__, __dir__ = names_on_use(
     __name__,
     {
-        "goldspan.scoring.argument_rules": "ValueRule",
         "goldspan.scoring.call_context": "EarlierCalls",
-        "goldspan.scoring.comparison": "ONE ZERO",
+        "goldspan.scoring.comparison": "ONE ZERO ValueRule",
         "goldspan.scoring.json_values": "shown",
-        "goldspan.scoring.matchers.kinds.literal": "escape_literal",
-        "goldspan.scoring.matchers.matcher": "ABSENT Expected Matcher MatcherKind MatcherReader Options ValuePath",
-        "goldspan.scoring.matchers.value_score": "score_of",
+        "goldspan.scoring.matchers.matcher": (
+            "ABSENT Expected Matcher MatcherKind MatcherReader Options ValuePath escape_literal score_of"
+        ),
         "goldspan.scoring.sessions": "JsonValue",
     },
 )

@@ -10,21 +10,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from goldspan.scoring.argument_rules import Strategy, ValueRule
-from goldspan.scoring.comparison import comparison
+from goldspan.scoring.comparison import Strategy, ValueRule, comparison
 from goldspan.scoring.errors import MatcherError
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown
 from goldspan.scoring.matchers.kinds import matcher_kinds
-from goldspan.scoring.matchers.kinds.literal import dollar_keys, has_dollar_keys
 from goldspan.scoring.matchers.matcher import (
+    DEEPEST,
     Expected,
     ListWithMatchers,
     MatcherKind,
     ObjectWithMatchers,
     ValuePath,
+    dollar_keys,
+    has_dollar_keys,
     holds_matchers,
+    score_of,
 )
-from goldspan.scoring.matchers.value_score import score_of
 from goldspan.scoring.sessions import JsonValue
 
 MATCHER_KINDS = matcher_kinds()
@@ -32,7 +33,6 @@ MATCHER_KINDS = matcher_kinds()
 NAMES = tuple(sorted(MATCHER_KINDS))
 """Their names, sorted."""
 
-DEEPEST = 100
 _LITERAL = "write {$literal: ...} around what is to be passed as it is"
 
 

@@ -1,15 +1,19 @@
-"""Matchers that hold values: `$any_of`, `$unordered`, `$casefold`, `$contains`."""
+"""Matchers that compare with values: `$any_of`, `$unordered`, `$casefold`, `$contains`, `$from_result`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from goldspan.scoring.comparison import ONE, ZERO
-from goldspan.scoring.json_values import Steps, is_sequence, shown
+from goldspan.scoring.call_context import EarlierCalls, ExpectedCallPosition
+from goldspan.scoring.comparison import ONE, ZERO, ValueRule
+from goldspan.scoring.json_values import Steps, is_mapping, is_sequence, shown, steps_of
 from goldspan.scoring.matchers.matcher import (
+    ABSENT,
+    MOST_ITEMS,
     VALUE,
     Expected,
     Matcher,
@@ -18,14 +22,14 @@ from goldspan.scoring.matchers.matcher import (
     Options,
     Part,
     ValuePath,
+    best_of,
     holds_matchers,
+    included,
+    part_at,
+    parts_of,
+    score_of,
 )
-from goldspan.scoring.matchers.value_score import MOST_ITEMS, included, parts_of, score_of
-from goldspan.scoring.sessions import JsonValue
-
-if TYPE_CHECKING:
-    from goldspan.scoring.argument_rules import ValueRule
-    from goldspan.scoring.call_context import EarlierCalls
+from goldspan.scoring.sessions import Capture, Content, JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +45,7 @@ class AnyOf(Matcher):
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return the best score; none where nothing is right and something is not known."""
-        best, known = ZERO, True
-        for value in self.values:
-            score = score_of(value, actual, rule, earlier)
-            if score is None:
-                known = False
-            elif score > best:
-                best = score
-        return best if known or best == 1 else None
+        return best_of(score_of(value, actual, rule, earlier) for value in self.values)
 
 
 def _read_any_of(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
@@ -121,6 +118,60 @@ def _kind(name: str, strategy: _Name, about: str) -> MatcherKind:
     return MatcherKind(name, about, read, VALUE)
 
 
+_PLACE = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})", re.ASCII)
+_EXAMPLE = "expected an object such as {call: create_order, path: /id}"
+
+
+@dataclass(frozen=True, slots=True)
+class FromResult(Matcher):
+    """Matches what an earlier call returned, compared by the argument's strategy.
+
+    Of several calls of a tool the best counts. A result that was not captured is unknown, not wrong.
+    """
+
+    call: str | ExpectedCallPosition
+    path: Steps
+
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
+        """Return how good the value is for what was returned."""
+        if actual is ABSENT:
+            return ZERO
+        if earlier is None:
+            return None
+        return best_of(self._by_result(result, actual, rule) for result in earlier.returned(self.call))
+
+    def _by_result(self, result: Content | None, actual: JsonValue, rule: ValueRule) -> Fraction | None:
+        if result is None or result.capture is not Capture.CAPTURED:
+            return None
+        expected = part_at(result.value, self.path)
+        return ZERO if expected is ABSENT else rule.compare(expected, actual)
+
+
+def _read_from_result(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
+    inside = (*where, "$from_result")
+    if not is_mapping(value):
+        reader.mistake(inside, f"found {shown(value)}, {_EXAMPLE}")
+        return None
+    for name in value:
+        if name not in ("call", "path"):
+            reader.mistake((*inside, name), f"unknown field: {_EXAMPLE}")
+    call, path = value.get("call"), value.get("path", "")
+    if not isinstance(call, str) or not call.strip():
+        there = (*inside, "call") if "call" in value else inside
+        reader.mistake(there, f"found {shown(call)}, expected a tool's name, or turn.index in quotes such as '0.2'")
+        return None
+    try:
+        steps = steps_of(path) if isinstance(path, str) else None
+    except ValueError as error:
+        reader.mistake((*inside, "path"), str(error))
+        return None
+    if steps is None:
+        reader.mistake((*inside, "path"), f"found {shown(path)}, expected a JSON Pointer such as /id")
+        return None
+    hit = _PLACE.fullmatch(call)
+    return FromResult((int(hit.group(1)), int(hit.group(2))) if hit else call, steps)
+
+
 KINDS = (
     MatcherKind("$any_of", "one of these values", _read_any_of, {"type": "array", "minItems": 1, "items": VALUE}),
     _kind("$casefold", "casefold_exact", "this value, upper and lower case alike"),
@@ -134,5 +185,19 @@ KINDS = (
         "a list of these elements in any order, each as often as it stands here",
         _read_unordered,
         {"type": "array", "items": VALUE},
+    ),
+    MatcherKind(
+        "$from_result",
+        "what an earlier call returned: `call` is a tool or a call of this golden (turn.index), `path` a JSON Pointer",
+        _read_from_result,
+        {
+            "type": "object",
+            "properties": {
+                "call": {"type": "string", "pattern": "\\S"},
+                "path": {"type": "string", "pattern": "^(/|$)"},
+            },
+            "required": ["call"],
+            "additionalProperties": False,
+        },
     ),
 )

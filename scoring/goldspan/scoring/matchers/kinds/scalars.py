@@ -1,23 +1,126 @@
-"""Matchers of one number, type or text: `$approx`, `$type`, `$regex`."""
+"""Matchers of one value: `$literal`, `$datetime`, `$present`, `$absent`, `$ignore`, `$approx`, `$type`, `$regex`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fractions import Fraction
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from goldspan.scoring.comparison import ONE, ZERO, numeric
-from goldspan.scoring.json_values import is_mapping, is_number, is_sequence, shown
-from goldspan.scoring.matchers.matcher import ABSENT, Expected, Matcher, MatcherKind, MatcherReader, Options, ValuePath
+from goldspan.scoring.call_context import EarlierCalls
+from goldspan.scoring.comparison import ONE, ZERO, Instant, ValueRule, instant_of, numeric
+from goldspan.scoring.json_values import Steps, is_mapping, is_number, is_sequence, shown
+from goldspan.scoring.matchers.matcher import (
+    ABSENT,
+    LITERAL,
+    Expected,
+    Matcher,
+    MatcherKind,
+    MatcherReader,
+    Options,
+    Part,
+    ValuePath,
+)
 from goldspan.scoring.sessions import JsonValue
 
-if TYPE_CHECKING:
-    from goldspan.scoring.argument_rules import ValueRule
-    from goldspan.scoring.call_context import EarlierCalls
+
+def _read_literal(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:  # noqa: ARG001 - every kind is read alike
+    return value
+
+
+_DURATION = r"[0-9]{1,9}(\.[0-9]{1,9})?\s*(ms|s|m|h|d)"
+_UNITS = {"ms": Fraction(1, 1_000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3_600), "d": Fraction(86_400)}
+
+
+@dataclass(frozen=True, slots=True)
+class DateTime(Matcher):
+    """Matches instants at most a tolerance away."""
+
+    instant: Instant
+    tolerance: Fraction
+    """In seconds, inclusive."""
+
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+        """Return 1 for an instant within the tolerance."""
+        found = None if actual is ABSENT else instant_of(actual)
+        return ONE if found is not None and found.seconds_from(self.instant) <= self.tolerance else ZERO
+
+
+def _read_datetime(value: JsonValue, options: Options, where: ValuePath, reader: MatcherReader) -> Expected:
+    instant, tolerance = instant_of(value), _seconds(options.get("tolerance", 0))
+    if instant is None:
+        expected = 'ISO 8601 such as "2026-03-01T09:00:00Z", or Unix time'
+        reader.mistake((*where, "$datetime"), f"found {shown(value)}, expected {expected}")
+    if tolerance is None:
+        expected = "seconds, as a number or as 500ms, 60s, 5m, 1h, 1d"
+        reader.mistake((*where, "tolerance"), f"found {shown(options['tolerance'])}, expected {expected}")
+    return None if instant is None or tolerance is None else DateTime(instant, tolerance)
+
+
+def _seconds(value: JsonValue) -> Fraction | None:
+    if is_number(value):
+        return Fraction(str(value)) if value >= 0 else None
+    hit = re.fullmatch(_DURATION, value.strip(), re.ASCII) if isinstance(value, str) else None
+    return (
+        Fraction(value.strip().removesuffix(hit[2]).rstrip()) * _UNITS[hit[2]]
+        if hit and isinstance(value, str)
+        else None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Present(Matcher):
+    """Matches every value that was passed, null among them."""
+
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+        """Return 1 if there is a value."""
+        return ZERO if actual is ABSENT else ONE
+
+
+@dataclass(frozen=True, slots=True)
+class Absent(Matcher):
+    """Matches only that nothing was passed; null is not absent."""
+
+    @property
+    def may_be_absent(self) -> bool:
+        """It may."""
+        return True
+
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+        """Return 1 if there is no value."""
+        return ONE if actual is ABSENT else ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore(Matcher):
+    """Is not scored, passed or not: it leaves the mean."""
+
+    @property
+    def may_be_absent(self) -> bool:
+        """It may."""
+        return True
+
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
+        """Return 1: it lowers no score."""
+        return ONE
+
+    def parts(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:  # noqa: ARG002
+        """Return nothing."""
+        return iter(())
+
+
+def _presence(name: str, about: str, matcher: Matcher, instead: str) -> MatcherKind:
+    def read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
+        if value is not True:
+            reader.mistake((*where, name), f"found {shown(value)}, expected true{instead}")
+            return None
+        return matcher
+
+    return MatcherKind(name, about, read, {"const": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +250,21 @@ def _read_regex(value: JsonValue, _: Options, where: ValuePath, reader: MatcherR
 
 
 KINDS = (
+    MatcherKind(LITERAL, "exactly this value: nothing in it is a matcher", _read_literal, {}),
+    MatcherKind(
+        "$datetime",
+        "the same instant: ISO 8601 text or Unix time, at most `tolerance` away (seconds, or text such as 5m)",
+        _read_datetime,
+        {"type": ["string", "number"]},
+        {
+            "tolerance": {
+                "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": rf"^\s*{_DURATION}\s*$"}]
+            }
+        },
+    ),
+    _presence("$present", "any value, null among them", Present(), ": for no value write {$absent: true}"),
+    _presence("$absent", "no value at all; null is one", Absent(), ": for any value write {$present: true}"),
+    _presence("$ignore", "not scored, passed or not: it leaves the mean", Ignore(), ""),
     MatcherKind(
         "$approx",
         "a number at most `tolerance` away, or at most the share `relative` of it; by default as the criterion says",
