@@ -5,6 +5,7 @@ from __future__ import annotations
 from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.scoring.goldens import load_goldens
+from goldspan.scoring.verdict import Label
 from span_facts import agent, tool
 
 GOLDENS = load_goldens(
@@ -22,7 +23,7 @@ GOLDENS = load_goldens(
 
 def test_the_first_turn_after_a_pause_is_scored_against_the_first_golden_turn() -> None:
     engine, now = Engine(GOLDENS, EngineSettings(settle=1, run_idle=60)), 0.0
-    said: list[tuple[str, int | None, str, bool]] = []
+    said: list[tuple[str, int | None, Label | None, bool]] = []
     for number, (begin, x) in enumerate([(1000, 1), (1010, 2), (1200, 1), (1210, 1)], start=1):
         trace = f"{number:032x}"
         engine.feed(agent(trace, "root", session="s", start=begin, end=begin + 5), now)

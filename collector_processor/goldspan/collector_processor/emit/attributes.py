@@ -24,16 +24,13 @@ def span_attributes(evaluation: Evaluation) -> Attributes:
     if evaluation.revision != 1 or evaluation.withdrawn or evaluation.target is None:
         return {}
     match evaluation.detail:
-        case CallResult(missing=False, actual=ToolCall(span=span)) as call if span == evaluation.target:
-            return _verdict(evaluation, names.CALL_VERDICT) | _call(evaluation, call)
-        case TurnResult(turn=Turn(root=root)) as turn if root == evaluation.target:
-            return _verdict(evaluation, names.TURN_VERDICT) | _turn(evaluation.metric, turn)
-        case MetricCall(call=ToolCall(span=span)) as call if span == evaluation.target:
-            return _verdict(evaluation, names.CALL_VERDICT) | _failed(evaluation.metric, call)
-        case MetricTurn(turn=Turn(root=root)) if root == evaluation.target:
-            return _verdict(evaluation, names.TURN_VERDICT)
+        case CallResult(missing=False, actual=ToolCall(span=own)) | MetricCall(call=ToolCall(span=own)):
+            keys = names.CALL_VERDICT
+        case TurnResult(turn=Turn(root=own)) | MetricTurn(turn=Turn(root=own)):
+            keys = names.TURN_VERDICT
         case _:
             return {}
+    return _verdict(evaluation, keys) | _findings(evaluation) if own == evaluation.target else {}
 
 
 def source_attributes(source: ResourceFacts) -> dict[str, str]:
@@ -48,51 +45,32 @@ def source_attributes(source: ResourceFacts) -> dict[str, str]:
 
 def event_attributes(evaluation: Evaluation) -> Attributes:
     """Return the attributes of the event: semantic conventions, and goldspan's own under the metric's name."""
-    metric, verdict, detail = evaluation.metric, evaluation.verdict, evaluation.detail
-    key = names.names_of(metric)
-    attributes: Attributes = {
-        names.EVALUATION_NAME.name: metric,
+    verdict, detail, key = evaluation.verdict, evaluation.detail, names.names_of(evaluation.metric)
+    values: dict[str, AttributeValue | None] = {
+        names.EVALUATION_NAME.name: evaluation.metric,
         names.CONVERSATION_ID.name: evaluation.session_id,
         key[names.RUN]: evaluation.run,
         key[names.CRITERION]: evaluation.criterion,
         key[names.RESULT_ID]: evaluation.id,
         key[names.LEVEL]: str(evaluation.level),
         key[names.REVISION]: evaluation.revision,
+        key[names.GOLDEN]: evaluation.golden or None,
+        key[names.GOLDEN_SET]: evaluation.golden_set or None,
+        key[names.PRESET]: evaluation.preset,
+        names.EVALUATION_LABEL.name: None if verdict.label is None else str(verdict.label),
+        names.EVALUATION_SCORE.name: verdict.score,
+        key[names.REASON]: None if verdict.reason is None else str(verdict.reason),
+        names.ERROR_TYPE.name: "evaluator_error" if verdict.reason is Reason.EVALUATOR_ERROR else None,
+        names.EVALUATION_EXPLANATION.name: evaluation.explanation or None,
+        names.AGENT_NAME.name: evaluation.agent,
+        key[names.TURN_INDEX]: evaluation.turn_index,
+        key[names.INCOMPLETE]: evaluation.incomplete or None,
+        key[names.WITHDRAWN]: evaluation.withdrawn or None,
     }
-    if evaluation.golden:
-        attributes[key[names.GOLDEN]] = evaluation.golden
-    if evaluation.golden_set:
-        attributes[key[names.GOLDEN_SET]] = evaluation.golden_set
-    if evaluation.preset is not None:
-        attributes[key[names.PRESET]] = evaluation.preset
-    if verdict.label is not None:
-        attributes[names.EVALUATION_LABEL.name] = str(verdict.label)
-    if (score := verdict.score) is not None:
-        attributes[names.EVALUATION_SCORE.name] = score
-    if verdict.reason is not None:
-        attributes[key[names.REASON]] = str(verdict.reason)
-        if verdict.reason is Reason.EVALUATOR_ERROR:
-            attributes[names.ERROR_TYPE.name] = "evaluator_error"
-    if evaluation.explanation:
-        attributes[names.EVALUATION_EXPLANATION.name] = evaluation.explanation
-    if evaluation.agent is not None:
-        attributes[names.AGENT_NAME.name] = evaluation.agent
-    if evaluation.turn_index is not None:
-        attributes[key[names.TURN_INDEX]] = evaluation.turn_index
-    if evaluation.incomplete:
-        attributes[key[names.INCOMPLETE]] = True
-    if evaluation.withdrawn:
-        attributes[key[names.WITHDRAWN]] = True
-    if isinstance(detail, MetricCall):
-        attributes |= _failed(metric, detail)
-        attributes |= _tool(detail.call.name, detail.call)
-    elif isinstance(detail, CallResult):
-        attributes |= _call(evaluation, detail)
-        attributes |= _tool(tool_name(detail), None if detail.missing else detail.actual)
-    elif isinstance(detail, TurnResult):
-        attributes |= _turn(metric, detail)
-    elif isinstance(detail, SessionResult):
-        attributes |= _session(metric, detail)
+    attributes: Attributes = {name: value for name, value in values.items() if value is not None}
+    attributes |= _findings(evaluation)
+    if isinstance(detail, CallResult | MetricCall):
+        attributes |= _tool(detail)
     return attributes
 
 
@@ -119,6 +97,21 @@ def _verdict(evaluation: Evaluation, keys: tuple[names.Attribute, ...]) -> Attri
     return {key[one]: value for one, value in zip(keys, values, strict=True) if value is not None}
 
 
+def _findings(evaluation: Evaluation) -> Attributes:
+    """Return what was found in a call, a turn or a session, beside the verdict."""
+    match evaluation.detail:
+        case CallResult() as call:
+            return _call(evaluation, call)
+        case MetricCall() as call:
+            return _failed(evaluation.metric, call)
+        case TurnResult() as turn:
+            return _turn(evaluation.metric, turn)
+        case SessionResult() as session:
+            return _session(evaluation.metric, session)
+        case _:
+            return {}
+
+
 def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
     key = names.names_of(evaluation.metric)
     attributes: Attributes = {key[names.UNEXPECTED]: call.unexpected}
@@ -140,9 +133,11 @@ def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
     return attributes
 
 
-def _tool(name: str | None, call: ToolCall | None) -> Attributes:
+def _tool(result: CallResult | MetricCall) -> Attributes:
+    """Return the tool's name, and the ids of the call that was made."""
     attributes: Attributes = {}
-    if name is not None:
+    call = result.call if isinstance(result, MetricCall) else None if result.missing else result.actual
+    if (name := tool_name(result)) is not None:
         attributes[names.TOOL_NAME.name] = name
     if call is not None and call.call_id is not None:
         attributes[names.TOOL_CALL_ID.name] = call.call_id

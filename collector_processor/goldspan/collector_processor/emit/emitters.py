@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
@@ -170,23 +170,33 @@ class MetricEmitter:
         elif verdict.reason is not None and not (isinstance(detail, CallResult) and detail.unexpected):
             point = {**common, key[names.LEVEL]: str(evaluation.level), key[names.REASON]: str(verdict.reason)}
             _count(counts, instruments.not_evaluated, point, context)
-        if isinstance(detail, CallResult):
-            if detail.missing:
-                _count(counts, instruments.missing, common, context)
-            elif detail.unexpected:
-                _count(counts, instruments.unexpected, common, context)
-            else:
-                for argument in detail.arguments:
-                    if argument.outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING):
-                        point = {**common, key[names.ARGUMENT]: self._argument(tool, argument.name)}
-                        _count(counts, instruments.argument_mismatches, point, context)
-        elif isinstance(detail, MetricCall):
+        for counter, more in self._findings(detail, tool, key, instruments):
+            _count(counts, counter, common | more, context)
+
+    def _findings(
+        self,
+        detail: object,
+        tool: str | None,
+        key: names.MetricNames,
+        instruments: _Instruments,
+    ) -> Iterator[tuple[Counter, PointAttributes]]:
+        """Yield what is counted of a call: its counter, and the attributes of its point beside the common ones."""
+        if isinstance(detail, MetricCall):
             for finding in detail.findings:
                 if finding.failed:
-                    argument_name = pointer_name("/".join(finding.path.split("/")[:2])) or names.WHOLE_CALL
-                    shown = self._argument(tool, argument_name)
-                    point = {**common, key[names.ARGUMENT]: shown, key[names.FINDING]: finding.kind}
-                    _count(counts, instruments.failed_arguments, point, context)
+                    name = pointer_name("/".join(finding.path.split("/")[:2])) or names.WHOLE_CALL
+                    point = {key[names.ARGUMENT]: self._argument(tool, name), key[names.FINDING]: finding.kind}
+                    yield instruments.failed_arguments, point
+        elif not isinstance(detail, CallResult):
+            return
+        elif detail.missing:
+            yield instruments.missing, {}
+        elif detail.unexpected:
+            yield instruments.unexpected, {}
+        else:
+            for argument in detail.arguments:
+                if argument.outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING):
+                    yield instruments.argument_mismatches, {key[names.ARGUMENT]: self._argument(tool, argument.name)}
 
     def _argument(self, tool: str | None, argument: str) -> str:
         return _shown(f"{tool or ''}\n{argument}", self._arguments, self._name_limit, argument)

@@ -128,18 +128,38 @@ class _RunEvaluations:
 _Group = tuple[Evaluation, ...]
 
 
-class _KeptLevel:
+class _MetricEvaluations:
     """The evaluations that one metric gave a run: those of each turn with its calls, and that of the session."""
 
-    def __init__(self) -> None:
-        self.rule: tuple[object, ...] = ()
-        self.turns: IncrementalList[_Group] = IncrementalList()
-        self.unseen: int | None = None
+    def __init__(self, rule: tuple[object, ...]) -> None:
+        self.rule = rule
+        self._turns: IncrementalList[_Group] = IncrementalList()
+        self._unseen: int | None = None
         """The first turn that never came: it stands where the run ends."""
-        self.session: _Group = ()
+        self._session: _Group = ()
 
     def all(self) -> list[Evaluation]:
-        return [*chain.from_iterable(self.turns.made), *self.session]
+        return [*chain.from_iterable(self._turns.made), *self._session]
+
+    def update(
+        self, run: _RunEvaluations, metric: MetricResult | None, end: _Place, *, complete: bool, moved: bool
+    ) -> tuple[list[Evaluation], list[Evaluation]]:
+        """Update them to a new result, and return those that are gone and those that are new.
+
+        `moved`: the run ends elsewhere, or is complete now, so that what is said of turns that never came differs.
+        """
+        detail = run.result if metric is None else metric
+        turns: Sequence[TurnResult | MetricTurn] = detail.turns
+
+        def of_turn(at: int) -> _Group:
+            return tuple(run.of_turn(turns[at], metric, end, complete=complete))
+
+        first, gone = self._turns.update(turns, of_turn, at_most=self._unseen if moved else None)
+        if self._unseen is None or self._unseen >= first:
+            self._unseen = next((at for at in range(first, len(turns)) if turns[at].turn is None), None)
+        removed = [*chain.from_iterable(gone), *self._session]
+        self._session = (run.evaluation(Level.SESSION, detail, end, metric),) if complete else ()
+        return removed, [*chain.from_iterable(self._turns.made[first:]), *self._session]
 
 
 class RunEvaluations:
@@ -149,7 +169,7 @@ class RunEvaluations:
         self._shared: tuple[object, ...] = ()
         self._end = _Place(None, 0)
         self._complete = False
-        self._levels: dict[str, _KeptLevel] = {}
+        self._levels: dict[str, _MetricEvaluations] = {}
         """By metric, the golden's score first."""
 
     def all(self) -> list[Evaluation]:
@@ -189,30 +209,14 @@ class RunEvaluations:
         for metric in (None, *result.metrics) if golden is not None else result.metrics:
             name = "" if metric is None else metric.name
             rule = () if metric is None else (_rule(metric), metric.range)
-            level = before.pop(name, None) or _KeptLevel()
-            if level.rule != rule:
-                removed += level.all()
-                level = _KeptLevel()
-            level.rule = rule
+            level = before.pop(name, None)
+            if level is None or level.rule != rule:
+                removed += () if level is None else level.all()
+                level = _MetricEvaluations(rule)
             self._levels[name] = level
-            turns: Sequence[TurnResult | MetricTurn] = result.turns if metric is None else metric.turns
-
-            def of_turn(
-                at: int,
-                turns: Sequence[TurnResult | MetricTurn] = turns,
-                metric: MetricResult | None = metric,
-            ) -> _Group:
-                return tuple(run.of_turn(turns[at], metric, end, complete=complete))
-
-            first, gone = level.turns.update(turns, of_turn, at_most=level.unseen if moved else None)
-            if level.unseen is None or level.unseen >= first:
-                level.unseen = next((at for at in range(first, len(turns)) if turns[at].turn is None), None)
-            removed += chain.from_iterable(gone)
-            added += chain.from_iterable(level.turns.made[first:])
-            removed += level.session
-            detail = result if metric is None else metric
-            level.session = (run.evaluation(Level.SESSION, detail, end, metric),) if complete else ()
-            added += level.session
+            less, more = level.update(run, metric, end, complete=complete, moved=moved)
+            removed += less
+            added += more
         for level in before.values():
             removed += level.all()
         return removed, added

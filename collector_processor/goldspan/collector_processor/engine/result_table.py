@@ -116,8 +116,37 @@ def result_rows(result: SessionResult) -> Iterator[ResultRow]:
 
 def evaluation_rows(evaluation: Evaluation) -> Iterator[ResultRow]:
     """Yield the row of an evaluation and, for a call, those of its arguments."""
-    detail, target = evaluation.detail, evaluation.target
-    row = ResultRow(
+    row, detail = _row(evaluation), evaluation.detail
+    match detail:
+        case CallResult():
+            made = detail.actual if detail.aligned or detail.unexpected else None
+            row = row._replace(
+                call=None if made is None else detail.actual_index,
+                expected_call=detail.expected_index,
+                outcome=_outcome(detail),
+                tool=plain(tool_name(detail)),
+                tool_call_id=None if made is None else plain(made.call_id),
+            )
+            yield row
+            for argument in detail.arguments:
+                yield _argument_row(row, argument, detail)
+            label = Label.FAIL.value if detail.extra_arguments_count else None
+            bare = _argument_of(row)
+            for name in detail.extra_arguments:
+                yield bare._replace(argument=plain(name), label=label, outcome="extra")
+        case MetricCall(call=call):
+            row = row._replace(call=detail.call_index, tool=plain(call.name), tool_call_id=plain(call.call_id))
+            yield row
+            for finding in detail.findings:
+                yield _finding_row(row, finding)
+        case _:
+            yield row
+
+
+def _row(evaluation: Evaluation) -> ResultRow:
+    """Return what the rows of an evaluation have in common."""
+    target = evaluation.target
+    return ResultRow(
         level=evaluation.level.value,
         session=plain(evaluation.session_id),
         run=plain(evaluation.run),
@@ -145,30 +174,6 @@ def evaluation_rows(evaluation: Evaluation) -> Iterator[ResultRow]:
         incomplete=evaluation.incomplete,
         result_id=evaluation.id,
     )
-    match detail:
-        case CallResult():
-            made = detail.actual if detail.aligned or detail.unexpected else None
-            row = row._replace(
-                call=None if made is None else detail.actual_index,
-                expected_call=detail.expected_index,
-                outcome=_outcome(detail),
-                tool=plain(tool_name(detail)),
-                tool_call_id=None if made is None else plain(made.call_id),
-            )
-            yield row
-            for argument in detail.arguments:
-                yield _argument_row(row, argument, detail)
-            label = Label.FAIL.value if detail.extra_arguments_count else None
-            bare = _argument_of(row)
-            for name in detail.extra_arguments:
-                yield bare._replace(argument=plain(name), label=label, outcome="extra")
-        case MetricCall(call=call):
-            row = row._replace(call=detail.call_index, tool=plain(call.name), tool_call_id=plain(call.call_id))
-            yield row
-            for finding in detail.findings:
-                yield _finding_row(row, finding)
-        case _:
-            yield row
 
 
 def never_seen_rows(goldens: Iterable[Golden]) -> Iterator[ResultRow]:

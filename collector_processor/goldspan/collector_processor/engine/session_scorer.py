@@ -18,7 +18,7 @@ keeps a session gives its state, and what each of its traces holds of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -64,6 +64,10 @@ class _ScoredRun:
         return same and (bool(self.complete) or not complete)
 
 
+_ScoredRuns = dict[tuple[str, int], _ScoredRun]
+"""By name, and a number where several have one name."""
+
+
 class _KeptSession:
     """What was made of one session, for the next time that it is scored. No more than its results."""
 
@@ -77,8 +81,7 @@ class _KeptSession:
         """Traces of which records were dropped."""
         self.split: dict[str, SplitRuns] = {}
         """What splits each run where its session id was used again."""
-        self.runs: dict[tuple[str, int], _ScoredRun] = {}
-        """By name, and a number where several have one name."""
+        self.runs: _ScoredRuns = {}
         self.owns_results = False
         """Every result of the session was made by these runs: none in an earlier process, none by two of one name."""
 
@@ -184,6 +187,7 @@ class _Scoring:
     part_of: PartOf
     complete: bool
     flushed: bool
+    incomplete: bool
     output: OutputBuilder
     added: list[Evaluation] = field(default_factory=list[Evaluation])
     removed: list[Evaluation] = field(default_factory=list[Evaluation])
@@ -238,33 +242,39 @@ class SessionScorer:
         """
         state.is_scored = state.is_scored or complete
         wanted = self.goldens.wants(state.id)
-        scoring = _Scoring(state, part_of, complete, flushed, output)
+        scoring = _Scoring(state, part_of, complete, flushed, incomplete, output)
         if not wanted:
             self.count_unmatched(state.id, scoring.source)
             if not (complete and self.settings.report_unmatched):
                 return
         kept = self._kept(scoring, build=wanted)
         runs = self._runs(kept)
-        names = Counter(run.run for run in runs)
-        owned, kept.owns_results = kept.owns_results, len(names) == len(runs)
+        owned, kept.owns_results = kept.owns_results, len({run.run for run in runs}) == len(runs)
         replaces_all = not (owned and kept.owns_results)  # of two runs with one name, the later one's results are given
         before, kept.runs = {} if replaces_all else kept.runs, {}
-        for session in runs:
-            key = session.run, names[session.run] - 1
-            names[session.run] -= 1
-            run = before.get(key) or _ScoredRun()
-            if not incomplete and run.is_of(session, self.goldens, complete=complete or flushed):
-                output.sessions += run.complete
-            elif not self._score_run(run, replace(session, incomplete=True) if incomplete else session, scoring):
-                continue
-            kept.runs[key] = before.pop(key, run)
-        for gone in before.values():
-            scoring.removed.extend(gone.evaluations.all())
+        self._score_runs(runs, before, kept.runs, scoring)
         newest = {evaluation.id: evaluation for evaluation in scoring.added}
         output.evaluations += revise(state.results, newest, None if replaces_all else scoring.removed)
 
+    def _score_runs(self, runs: Sequence[Session], before: _ScoredRuns, now: _ScoredRuns, scoring: _Scoring) -> None:
+        """Score those runs that are not as they were."""
+        names = Counter(run.run for run in runs)
+        for session in runs:
+            names[session.run] -= 1
+            key = session.run, names[session.run]
+            run = before.get(key) or _ScoredRun()
+            same = run.is_of(session, self.goldens, complete=scoring.complete or scoring.flushed)
+            if same and not scoring.incomplete:
+                scoring.output.sessions += run.complete
+            elif not self._score_run(run, session, scoring):
+                continue
+            now[key] = before.pop(key, run)
+        for gone in before.values():
+            scoring.removed.extend(gone.evaluations.all())
+
     def _score_run(self, run: _ScoredRun, session: Session, scoring: _Scoring) -> bool:
         """Score one run; False: no golden wants it, and it is neither in the sample nor reported."""
+        session = replace(session, incomplete=True) if scoring.incomplete else session
         state, settings, scorer = scoring.state, self.settings, self.settings.scorer
         golden = self.goldens.find(session)
         if golden is None:

@@ -215,17 +215,20 @@ class TraceMachine:
             return TraceCheck(None, callers_until if waits else None)
         waiting = end_of_input or bool(stay) or now >= callers_until
         fragments = self.fragments(trace, on_problem, waiting=waiting)
-        again = [callers_until] if trace.fragments is None else []
-        complete = fragments
-        if trace.reading.waiting and not end_of_input:
-            complete = list[Fragment]()
-            for fragment in fragments:
-                complete_at = trace.last + self._waiting_time(fragment)
-                if now >= complete_at or fragment.root.span_id in stay:
-                    complete.append(fragment)
-                else:
-                    again.append(complete_at)
-        return TraceCheck(complete, min(again, default=None))
+        again = callers_until if trace.fragments is None else None
+        if not trace.reading.waiting or end_of_input:
+            return TraceCheck(fragments, again)
+        return self._without_waiting(trace, fragments, now, stay, again)
+
+    def _without_waiting(
+        self, trace: TraceRecords, fragments: list[Fragment], now: float, stay: Collection[str], again: float | None
+    ) -> TraceCheck:
+        """Leave out the turns that wait for a caller."""
+        until = {one.root.span_id: trace.last + self._waiting_time(one) for one in fragments}
+        waiting = {root: at for root, at in until.items() if at > now and root not in stay}
+        complete = [one for one in fragments if one.root.span_id not in waiting]
+        times = [*waiting.values()] if again is None else [again, *waiting.values()]
+        return TraceCheck(complete, min(times, default=None))
 
     def _waiting_time(self, fragment: Fragment) -> float:
         if fragment.waits_for_caller:
