@@ -46,7 +46,7 @@ def source_attributes(source: ResourceFacts) -> dict[str, str]:
 def event_attributes(evaluation: Evaluation) -> Attributes:
     """Return the attributes of the event: semantic conventions, and goldspan's own under the metric's name."""
     verdict, detail, key = evaluation.verdict, evaluation.detail, names.names_of(evaluation.metric)
-    values: dict[str, AttributeValue | None] = {
+    attributes: Attributes = {
         names.EVALUATION_NAME.name: evaluation.metric,
         names.CONVERSATION_ID.name: evaluation.session_id,
         key[names.RUN]: evaluation.run,
@@ -54,20 +54,23 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
         key[names.RESULT_ID]: evaluation.id,
         key[names.LEVEL]: str(evaluation.level),
         key[names.REVISION]: evaluation.revision,
-        key[names.GOLDEN]: evaluation.golden or None,
-        key[names.GOLDEN_SET]: evaluation.golden_set or None,
-        key[names.PRESET]: evaluation.preset,
-        names.EVALUATION_LABEL.name: None if verdict.label is None else str(verdict.label),
-        names.EVALUATION_SCORE.name: verdict.score,
-        key[names.REASON]: None if verdict.reason is None else str(verdict.reason),
-        names.ERROR_TYPE.name: "evaluator_error" if verdict.reason is Reason.EVALUATOR_ERROR else None,
-        names.EVALUATION_EXPLANATION.name: evaluation.explanation or None,
-        names.AGENT_NAME.name: evaluation.agent,
-        key[names.TURN_INDEX]: evaluation.turn_index,
-        key[names.INCOMPLETE]: evaluation.incomplete or None,
-        key[names.WITHDRAWN]: evaluation.withdrawn or None,
     }
-    attributes: Attributes = {name: value for name, value in values.items() if value is not None}
+    for name, value in (
+        (key[names.GOLDEN], evaluation.golden or None),
+        (key[names.GOLDEN_SET], evaluation.golden_set or None),
+        (key[names.PRESET], evaluation.preset),
+        (names.EVALUATION_LABEL.name, None if verdict.label is None else str(verdict.label)),
+        (names.EVALUATION_SCORE.name, verdict.score),
+        (key[names.REASON], None if verdict.reason is None else str(verdict.reason)),
+        (names.ERROR_TYPE.name, "evaluator_error" if verdict.reason is Reason.EVALUATOR_ERROR else None),
+        (names.EVALUATION_EXPLANATION.name, evaluation.explanation or None),
+        (names.AGENT_NAME.name, evaluation.agent),
+        (key[names.TURN_INDEX], evaluation.turn_index),
+        (key[names.INCOMPLETE], evaluation.incomplete or None),
+        (key[names.WITHDRAWN], evaluation.withdrawn or None),
+    ):
+        if value is not None:
+            attributes[name] = value
     attributes |= _findings(evaluation)
     if isinstance(detail, CallResult | MetricCall):
         attributes |= _tool(detail)

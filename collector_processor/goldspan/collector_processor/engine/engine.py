@@ -105,7 +105,7 @@ class Engine:
         if not trace.add(fact):
             self.stats.repeated += 1
             return False
-        self._changed(trace, now, int(old is None), self._content_of(fact) - self._content_of(old))
+        self._changed(trace, now, int(old is None), self._content_of(fact, old))
         hold = False
         if self.settings.holds:
             hold = self._machine.may_get_score(trace, fact)
@@ -240,8 +240,11 @@ class Engine:
         self._store.touch_trace(trace.trace_id)
         self._check_at(trace, now + self.settings.settle)
 
-    def _content_of(self, record: Record | None) -> int:
-        return 0 if record is None or self.settings.max_content is None else content_size(record)
+    def _content_of(self, record: Record, replaced: Record | None = None) -> int:
+        """Return how much content a record adds, where it is limited."""
+        if self.settings.max_content is None:
+            return 0
+        return content_size(record) - (0 if replaced is None else content_size(replaced))
 
     def _tick(self, now: float) -> float:
         """Return the time; it never goes back, whatever the door's clock does."""

@@ -84,7 +84,8 @@ class TraceRecords:
                 self.size += 1
                 self.recognised += record.role is not None
             self.rooted = self.rooted or not record.parent_id or record.entry
-            self._note_sessions((*record.session_keys, *record.resource.session_keys))
+            self._note_sessions(record.session_keys)
+            self._note_sessions(record.resource.session_keys)
         self.reading.add(record)
         self.fragments = None
         return True
