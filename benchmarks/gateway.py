@@ -23,7 +23,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from benchmarks.harness import THREAD_CPU, Comparison, Subject, compare, pin, print_tables
 from benchmarks.traffic import SessionPlan, golden_set, otlp_json_lines, plan_sessions
-from goldspan.collector_processor.emit.attributes import span_attributes
+from goldspan.collector_processor.emit.evaluation import span_attributes
 from goldspan.collector_processor.encoded_spans.span_groups import split_request
 from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.settings import EngineSettings

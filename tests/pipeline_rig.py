@@ -17,8 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from conformance.recordings import files_of  # noqa: F401 - for those who use this rig
-from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes
-from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation, event_attributes, source_attributes
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request, split_request
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, ExportRequest, Headers

@@ -9,7 +9,7 @@ import pytest
 
 import evaluation_examples as given
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.attributes import event_attributes, span_attributes
+from goldspan.collector_processor.emit.evaluation import event_attributes, span_attributes
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -24,9 +24,8 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 
 import evaluation_examples as given
 from conformance.recordings import files_of
-from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes
 from goldspan.collector_processor.emit.emitters import EventEmitter
-from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation, event_attributes, source_attributes
 from goldspan.collector_processor.emit.otlp_encoding import (
     SPAN_ATTRIBUTES,
     encoded_attributes,

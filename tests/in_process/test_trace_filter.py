@@ -17,8 +17,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, Tracer
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
-from goldspan.collector_processor.emit.attributes import event_attributes
-from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation, event_attributes
 from goldspan.collector_processor.engine import reading_policy
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.in_process import trace_filter

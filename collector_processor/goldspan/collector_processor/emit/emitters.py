@@ -16,8 +16,14 @@ from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, UpDo
 from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes, tool_name
-from goldspan.collector_processor.emit.evaluation import SHARE, Evaluation, Level
+from goldspan.collector_processor.emit.evaluation import (
+    SHARE,
+    Evaluation,
+    Level,
+    event_attributes,
+    source_attributes,
+    tool_name,
+)
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.json_values import pointer_name

@@ -9,8 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
-from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Attributes, Evaluation, span_attributes
 from goldspan.collector_processor.emit.names import is_own
 from goldspan.collector_processor.whole_files import whole_file
 from goldspan.mappers.readers.otlp_json import encode_attributes, hex_id

@@ -1,4 +1,4 @@
-"""One result of one metric, which is emitted as span attributes, an event and a metric point."""
+"""One result of one metric, and the attributes that it is emitted as: of the evaluated span, and of its event."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from goldspan.collector_processor.emit import names
 from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts
+from goldspan.scoring.json_values import pointer_name
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn, MetricVerdict, Range
-from goldspan.scoring.results import CallResult, SessionResult, TurnResult
-from goldspan.scoring.sessions import SpanRef
-from goldspan.scoring.verdict import Verdict
+from goldspan.scoring.results import ArgumentOutcome, CallResult, SessionResult, TurnResult
+from goldspan.scoring.sessions import SpanRef, ToolCall, Turn
+from goldspan.scoring.verdict import Reason, Verdict
+
+AttributeValue = str | bool | int | float | tuple[str, ...]
+Attributes = dict[str, AttributeValue]
 
 SHARE = Range(0.0, 1.0)
 """The range of most metrics."""
@@ -69,3 +74,172 @@ class Evaluation(Struct, frozen=True, gc=False):
     incomplete: bool = False
     withdrawn: bool = False
     """A correction that withdraws an earlier result: later spans changed its run or turn."""
+
+
+def span_attributes(evaluation: Evaluation) -> Attributes:
+    """Return the attributes of the evaluated span; none if the result is about no span of its own.
+
+    A missing call, a missing turn, a call that was only requested and a session have no span of their own: they are
+    events only. So are corrections, because an exported span cannot be changed.
+    """
+    if evaluation.revision != 1 or evaluation.withdrawn or evaluation.target is None:
+        return {}
+    match evaluation.detail:
+        case CallResult(missing=False, actual=ToolCall(span=own)) | MetricCall(call=ToolCall(span=own)):
+            keys = names.CALL_VERDICT
+        case TurnResult(turn=Turn(root=own)) | MetricTurn(turn=Turn(root=own)):
+            keys = names.TURN_VERDICT
+        case _:
+            return {}
+    return _verdict(evaluation, keys) | _findings(evaluation) if own == evaluation.target else {}
+
+
+def source_attributes(source: ResourceFacts) -> dict[str, str]:
+    """Return what is known of the service that was evaluated: the resource of events, and attributes of points."""
+    attributes = {
+        names.SERVICE_NAME.name: source.service_name,
+        names.SERVICE_VERSION.name: source.service_version,
+        names.ENVIRONMENT.name: source.environment,
+    }
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+def event_attributes(evaluation: Evaluation) -> Attributes:
+    """Return the attributes of the event: semantic conventions, and goldspan's own under the metric's name."""
+    verdict, detail, key = evaluation.verdict, evaluation.detail, names.names_of(evaluation.metric)
+    attributes: Attributes = {
+        names.EVALUATION_NAME.name: evaluation.metric,
+        names.CONVERSATION_ID.name: evaluation.session_id,
+        key[names.RUN]: evaluation.run,
+        key[names.CRITERION]: evaluation.criterion,
+        key[names.RESULT_ID]: evaluation.id,
+        key[names.LEVEL]: str(evaluation.level),
+        key[names.REVISION]: evaluation.revision,
+    }
+    for name, value in (
+        (key[names.GOLDEN], evaluation.golden or None),
+        (key[names.GOLDEN_SET], evaluation.golden_set or None),
+        (key[names.PRESET], evaluation.preset),
+        (names.EVALUATION_LABEL.name, None if verdict.label is None else str(verdict.label)),
+        (names.EVALUATION_SCORE.name, verdict.score),
+        (key[names.REASON], None if verdict.reason is None else str(verdict.reason)),
+        (names.ERROR_TYPE.name, "evaluator_error" if verdict.reason is Reason.EVALUATOR_ERROR else None),
+        (names.EVALUATION_EXPLANATION.name, evaluation.explanation or None),
+        (names.AGENT_NAME.name, evaluation.agent),
+        (key[names.TURN_INDEX], evaluation.turn_index),
+        (key[names.INCOMPLETE], evaluation.incomplete or None),
+        (key[names.WITHDRAWN], evaluation.withdrawn or None),
+    ):
+        if value is not None:
+            attributes[name] = value
+    attributes |= _findings(evaluation)
+    if isinstance(detail, CallResult | MetricCall):
+        attributes |= _tool(detail)
+    return attributes
+
+
+def tool_name(call: CallResult | MetricCall) -> str | None:
+    """Return the name of the expected tool, else of the called one."""
+    if isinstance(call, MetricCall):
+        return call.call.name
+    if call.expected is not None:
+        return call.expected.name
+    return None if call.actual is None else call.actual.name
+
+
+def _verdict(evaluation: Evaluation, keys: tuple[names.Attribute, ...]) -> Attributes:
+    verdict, key = evaluation.verdict, names.names_of(evaluation.metric)
+    values: tuple[AttributeValue | None, ...] = (
+        verdict.score,
+        None if verdict.label is None else str(verdict.label),
+        None if verdict.reason is None else str(verdict.reason),
+        evaluation.golden or None,
+        evaluation.golden_set or None,
+        evaluation.preset,
+        evaluation.revision,
+    )
+    return {key[one]: value for one, value in zip(keys, values, strict=True) if value is not None}
+
+
+def _findings(evaluation: Evaluation) -> Attributes:
+    """Return what was found in a call, a turn or a session, beside the verdict."""
+    match evaluation.detail:
+        case CallResult() as call:
+            return _call(evaluation, call)
+        case MetricCall() as call:
+            return _failed(evaluation.metric, call)
+        case TurnResult() as turn:
+            return _turn(evaluation.metric, turn)
+        case SessionResult() as session:
+            return _session(evaluation.metric, session)
+        case _:
+            return {}
+
+
+def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
+    key = names.names_of(evaluation.metric)
+    attributes: Attributes = {key[names.UNEXPECTED]: call.unexpected}
+    if call.expected_index is not None and evaluation.turn_index is not None:
+        attributes[key[names.EXPECTED_CALL]] = f"{evaluation.turn_index}.{call.expected_index}"
+    mismatched: list[str] = []
+    missing: list[str] = []
+    for argument in call.arguments:
+        if argument.outcome is ArgumentOutcome.MISMATCHED:
+            mismatched.append(argument.name)
+        elif argument.outcome is ArgumentOutcome.MISSING:
+            missing.append(argument.name)
+    if mismatched:
+        attributes[key[names.MISMATCHED_ARGUMENTS]] = tuple(mismatched)
+    if missing:
+        attributes[key[names.MISSING_ARGUMENTS]] = tuple(missing)
+    if call.extra_arguments:
+        attributes[key[names.EXTRA_ARGUMENTS]] = tuple(call.extra_arguments)
+    return attributes
+
+
+def _tool(result: CallResult | MetricCall) -> Attributes:
+    """Return the tool's name, and the ids of the call that was made."""
+    attributes: Attributes = {}
+    call = result.call if isinstance(result, MetricCall) else None if result.missing else result.actual
+    if (name := tool_name(result)) is not None:
+        attributes[names.TOOL_NAME.name] = name
+    if call is not None and call.call_id is not None:
+        attributes[names.TOOL_CALL_ID.name] = call.call_id
+    if call is not None and call.response_id is not None:
+        attributes[names.RESPONSE_ID.name] = call.response_id
+    return attributes
+
+
+def _failed(metric: str, call: MetricCall) -> Attributes:
+    if not (paths := [one.path for one in call.findings if one.failed]):
+        return {}
+    failed = dict.fromkeys(pointer_name(path) or names.WHOLE_CALL for path in paths)
+    key = names.FAILED_ARGUMENTS_OF.get(metric, names.FAILED)
+    return {names.names_of(metric)[key]: tuple(failed)[: names.ARGUMENT_LIMIT]}
+
+
+def _turn(metric: str, turn: TurnResult) -> Attributes:
+    key = names.names_of(metric)
+    attributes: Attributes = {
+        key[names.TURN_EXPECTED_CALLS]: turn.calls_expected,
+        key[names.TURN_EVALUATED_CALLS]: turn.calls_evaluated,
+        key[names.TURN_ALIGNED_CALLS]: turn.calls_aligned,
+        key[names.TURN_RIGHT_CALLS]: turn.calls_right,
+        key[names.TURN_MISSING_CALLS]: turn.calls_missing,
+        key[names.TURN_UNEXPECTED_CALLS]: len(turn.unexpected_calls),
+    }
+    lists = (
+        (names.TURN_MISSING_TOOLS, [call.tool for call in turn.calls if call.missing]),
+        (names.TURN_WRONG_TOOLS, [call.tool for call in turn.calls if call.has_wrong_arguments]),
+    )
+    return attributes | {key[one]: tuple(dict.fromkeys(tools))[: names.TOOL_LIMIT] for one, tools in lists if tools}
+
+
+def _session(metric: str, session: SessionResult) -> Attributes:
+    key = names.names_of(metric)
+    return {
+        key[names.SESSION_EXPECTED_TURNS]: session.turns_expected,
+        key[names.SESSION_EVALUATED_TURNS]: session.turns_evaluated,
+        key[names.SESSION_EXPECTED_CALLS]: session.calls_expected,
+        key[names.SESSION_EVALUATED_CALLS]: session.calls_evaluated,
+    }

@@ -13,9 +13,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, cast
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.attributes import event_attributes, source_attributes
 from goldspan.collector_processor.emit.emitters import SCOPE, scope_version
-from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation, event_attributes, source_attributes
 from goldspan.mappers.readers.sdk import attributes_of
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.sessions import SpanRef

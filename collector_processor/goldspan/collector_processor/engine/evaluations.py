@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from goldspan.collector_processor.emit.attributes import event_attributes
-from goldspan.collector_processor.emit.evaluation import SHARE, DetailDigest, Evaluation, Level
+from goldspan.collector_processor.emit.evaluation import SHARE, DetailDigest, Evaluation, Level, event_attributes
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.incremental_list import IncrementalList

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Generic, Protocol, TypeVar
 
-from goldspan.collector_processor.emit.attributes import Attributes, AttributeValue
+from goldspan.collector_processor.emit.evaluation import Attributes, AttributeValue
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef

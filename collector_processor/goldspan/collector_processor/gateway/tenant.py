@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
-from goldspan.collector_processor.emit.attributes import span_attributes
 from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
-from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation, span_attributes
 from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.encoded_spans.call_records import encode_session
 from goldspan.collector_processor.encoded_spans.kept_texts import KeptTexts, lost_text

@@ -37,13 +37,12 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.util.types import AttributeValue
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.attributes import span_attributes
 from goldspan.collector_processor.emit.emitters import (
     MetricEmitter,
     SelfTelemetry,
     suppressed_instrumentation,
 )
-from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation, span_attributes
 from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport

@@ -15,9 +15,8 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 
-from goldspan.collector_processor.emit.attributes import source_attributes
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter
-from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation, source_attributes
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.replay.replay import Consumer
 from goldspan.mappers.span_facts import ResourceFacts

@@ -20,8 +20,7 @@ from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportRes
 from opentelemetry.trace import format_span_id, format_trace_id
 
 from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.attributes import event_attributes
-from goldspan.collector_processor.emit.evaluation import Evaluation, Level
+from goldspan.collector_processor.emit.evaluation import Evaluation, Level, event_attributes
 from goldspan.collector_processor.http_client import RETRYABLE_STATUS, HttpClient
 from goldspan.collector_processor.retrying_queue import MAX_SHOWN, QueueLimits, RetryingQueue, SendResult
 

@@ -24,7 +24,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from goldspan.collector_processor.emit.attributes import Attributes, span_attributes
+from goldspan.collector_processor.emit.evaluation import Attributes, span_attributes
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
 from goldspan.collector_processor.encoded_spans.span_groups import (
     SpanGroup,

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 import evaluation_examples as given
-from goldspan.collector_processor.emit.attributes import event_attributes, span_attributes
-from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation, event_attributes, span_attributes
 from goldspan.collector_processor.emit.names import TOOL_LIMIT
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.results import CallResult
