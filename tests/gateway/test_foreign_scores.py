@@ -139,7 +139,7 @@ def test_scores_that_goldspan_did_not_write_pass_where_clients_are_trusted() -> 
     downstream, pipeline = through(*requests)
     for request in requests:
         assert request.body in downstream.of(request.signal)
-    assert not pipeline.removed_scores
+    assert not pipeline.intake.removed_scores
 
 
 @pytest.mark.parametrize("session", ["wanted", "of nobody"])
@@ -158,7 +158,7 @@ def test_scores_of_clients_that_are_not_trusted_are_removed_wherever_they_stand(
                 assert not any(key in NAMES for key in keys(span.attributes))
             assert (span.trace_id, link.trace_id, span.end_time_unix_nano) == (b"t" * 16, b"l" * 16, 2_000_000_000)
     each = 2 * len(NAMES)
-    assert pipeline.removed_scores == {Signal.TRACES: 2 * each + 2 * (3 * each + 1)}
+    assert pipeline.intake.removed_scores == {Signal.TRACES: 2 * each + 2 * (3 * each + 1)}
     assert ("goldspan_removed_scores_total", {"signal": "traces"}, 8 * each + 2) in list(pipeline.metrics())
 
 
@@ -175,7 +175,7 @@ def test_their_events_and_metric_points_are_removed_as_well() -> None:
     assert keys(resource.attributes) == set(OTHERS)
     [(_, scope)] = forwarded(downstream, Signal.METRICS)
     assert [metric.name for metric in scope.metrics] == list(OTHERS)
-    assert pipeline.removed_scores[Signal.METRICS] == 3
+    assert pipeline.intake.removed_scores[Signal.METRICS] == 3
 
 
 def test_a_broken_part_hides_nothing() -> None:

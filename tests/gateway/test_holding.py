@@ -85,7 +85,7 @@ class Gateway:
     def crash(self) -> None:
         """Leave everything as a killed process would: nothing more is committed, sent or closed in order."""
         pipeline = self.pipeline
-        pipeline._closing = True
+        pipeline.intake.is_closing = True
         pipeline.worker.outbox.commit = lambda *_: 0  # type: ignore[method-assign]
         pipeline.dispatcher.close(5.0)
         pipeline._queue.put(None)
@@ -97,7 +97,7 @@ class Gateway:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.pipeline._closing:
+        if not self.pipeline.intake.is_closing:
             self.pipeline.drain(10.0)
 
 

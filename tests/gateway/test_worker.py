@@ -16,7 +16,7 @@ from goldspan.collector_processor.gateway import compressed_store
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest
 from goldspan.collector_processor.gateway.journal.journal import Journal
-from goldspan.collector_processor.gateway.recovery import receive_bodies, restore_state
+from goldspan.collector_processor.gateway.recovery import Recovery
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import Tenant
 from goldspan.collector_processor.gateway.worker import Worker
@@ -89,16 +89,17 @@ class Driver:
         if self.journal is not None:
             found = self.journal.recover(self.now - self._settings.engine.trace_retention)
             assert found.problems == []
-            for count, _ in enumerate(restore_state(self.worker, self.journal, found, self.now), 1):
-                if count % self.restored_at_once == 0:
-                    self.now += 2.0
-                    self.worker.tick(self.now)
             self.noted = 0
 
             def note() -> None:
                 self.noted += 1
 
-            assert receive_bodies(self.worker, self.journal, found, self.now, self._fail, note)
+            recovery = Recovery(self.worker, self.journal, found, on_failure=self._fail, after_each=note)
+            for count, _ in enumerate(recovery.restore_state(self.now), 1):
+                if count % self.restored_at_once == 0:
+                    self.now += 2.0
+                    self.worker.tick(self.now)
+            assert recovery.receive_bodies(self.now)
 
     def crash(self) -> None:
         assert self.worker.problems["unreadable_record"] == 0

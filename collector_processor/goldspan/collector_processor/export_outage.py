@@ -47,7 +47,7 @@ class ExportOutage:
 
     def __init__(self, target: str, what: str = "spans", fate: str = "dropped") -> None:
         """Say of `what` that it cannot be delivered to `target`, an address or a file, and what becomes of it."""
-        self._target = without_credentials(target)
+        self.target = without_credentials(target)
         self._what = what
         self._fate = fate
         self._outage = Outage()
@@ -61,7 +61,7 @@ class ExportOutage:
         _logger.warning(
             "%s cannot be delivered to %s: %s. They are %s until they can; this is logged once.",
             self._what,
-            self._target,
+            self.target,
             f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error,
             self._fate,
             # What a library raises on purpose says enough; another exception may be a mistake in an exporter.
@@ -77,7 +77,7 @@ class ExportOutage:
         _logger.info(
             "%s are delivered to %s again after %.0f s; %d were %s",
             self._what,
-            self._target,
+            self.target,
             seconds,
             failed,
             self._fate,

@@ -53,8 +53,8 @@ from goldspan.collector_processor.gateway.interfaces import (
     Rejected,
 )
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry, LogFullError
-from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState
-from goldspan.collector_processor.gateway.recovery import receive_bodies, restore_state
+from goldspan.collector_processor.gateway.journal.journal import Journal
+from goldspan.collector_processor.gateway.recovery import Recovery
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.worker import Worker
 from goldspan.collector_processor.otlp_signals import Signal
@@ -78,8 +78,6 @@ _LAST_COMMITS = 3.0
 """Seconds at the end in which a journal without room may note what was delivered."""
 _SESSIONS_AT_ONCE = 1000
 """Sessions that are restored before the worker works on what is due."""
-_READ_AGAIN = 1.0
-"""Seconds after which a body that could not be read is read again."""
 _MAX_LOGGED_KINDS = 100
 
 
@@ -87,6 +85,107 @@ def steady_clock() -> Callable[[], float]:
     """Return a clock that reads the wall clock once and then never jumps."""
     offset = time.time() - time.monotonic()
     return lambda: time.monotonic() + offset
+
+
+class Intake:
+    """What the threads of receivers do: check a request, write it to the journal and pass it on to the worker."""
+
+    def __init__(
+        self,
+        goldens: GoldenIndex,
+        settings: PipelineSettings,
+        journal: Journal | None,
+        *,
+        put: Callable[[int, ExportRequest, Sequence[SpanGroup], LogEntry | None], object],
+        waiting_bytes: Callable[[], int],
+        now: Callable[[], float],
+        on_failure: Callable[[str, Exception], object],
+    ) -> None:
+        """Accept requests and `put` them; `waiting_bytes` tells how much waits in memory to be delivered."""
+        self._settings = settings
+        self._journal = journal
+        self._put = put
+        self._waiting_bytes = waiting_bytes
+        self._now = now
+        self._on_failure = on_failure
+        self._lock = threading.Lock()
+        self._numbers = 0
+        self.is_closing = False
+        """Nothing more is accepted."""
+        self.backlog = 0
+        """Bytes that wait for the worker."""
+        self.received = Counter[Signal]()
+        self.received_bytes = Counter[Signal]()
+        self.not_accepted = Counter[str]()
+        """Requests, by reason."""
+        self.removed_scores = Counter[Signal]()
+        """Attributes, events and metrics that clients wrote under goldspan's names."""
+        self.use_goldens(goldens)
+
+    def use_goldens(self, goldens: GoldenIndex) -> None:
+        """Remove the scores of clients under the names of these goldens' metrics, unless clients are trusted."""
+        trusted = self._settings.trust_scores
+        self._foreign_scores = None if trusted else ForeignScores.of(goldens, self._settings.engine.scorer)
+
+    def accept(self, request: ExportRequest) -> AcceptResult:
+        """Write a request to the journal and queue it for the worker; returns once it is durable."""
+        if self.is_closing:
+            return self._busy("shutting_down", _RETRY_SOON, "the gateway is shutting down")
+        if self._foreign_scores is not None:
+            cleaned = self._foreign_scores.remove(request.signal, request.body)
+            if cleaned is None:
+                return self._broken(request)
+            body, removed = cleaned
+            if removed:
+                self.removed_scores[request.signal] += removed
+                request = replace(request, body=body)
+        groups = split_request(request.body)
+        if groups is None:
+            return self._broken(request)
+        size = len(request.body)
+        with self._lock:
+            if self.backlog and self.backlog + size > self._settings.max_backlog:
+                return self._busy("backlog", _RETRY_SOON, "requests come in faster than they can be worked on")
+            self.backlog += size
+        result, entry = self._write(request)
+        if entry is None and not isinstance(result, Accepted):
+            with self._lock:
+                self.backlog -= size
+            return result
+        with self._lock:
+            self._numbers += 1
+            number = entry.number if entry is not None else self._numbers
+            self.received[request.signal] += 1
+            self.received_bytes[request.signal] += size
+        self._put(number, request, groups, entry)
+        return result
+
+    def worked_on(self, request: ExportRequest) -> None:
+        """Note that a request does not wait for the worker any longer."""
+        with self._lock:
+            self.backlog -= len(request.body)
+
+    def _write(self, request: ExportRequest) -> tuple[AcceptResult, LogEntry | None]:
+        if self._journal is None:
+            waiting = self._waiting_bytes()
+            if waiting and waiting + len(request.body) > self._settings.max_memory:
+                return self._busy("full", _RETRY_LATER, "too much waits in memory to be delivered"), None
+            return Accepted(), None
+        try:
+            return Accepted(), self._journal.append(request, self._now())
+        except LogFullError as error:
+            return self._busy("full", _RETRY_LATER, str(error)), None
+        except OSError as error:
+            self._on_failure("journal", error)
+            return self._busy("journal_failed", _RETRY_LATER, f"the journal cannot be written: {error}"), None
+
+    def _broken(self, request: ExportRequest) -> Rejected:
+        self.not_accepted["broken"] += 1
+        return Rejected(f"found no {request.signal.value} request in the {len(request.body):,} bytes of the body")
+
+    def _busy(self, reason: str, seconds: float, message: str) -> Busy:
+        self.not_accepted[reason] += 1
+        return Busy(seconds, message)
 
 
 class GatewayPipeline:
@@ -111,18 +210,7 @@ class GatewayPipeline:
         goldens = self._with_sample(goldens)
         self._now = now or steady_clock()
         random = random or Random()
-        self.received = Counter[Signal]()
-        self.received_bytes = Counter[Signal]()
-        self.not_accepted = Counter[str]()
-        """Requests, by reason."""
-        self.removed_scores = Counter[Signal]()
-        """Attributes, events and metrics that clients wrote under goldspan's names."""
         self.failures = Counter[str]()
-        self._foreign_scores = _foreign_scores(goldens, self.settings)
-        self._numbers = 0
-        self._lock = threading.Lock()
-        self._backlog = 0
-        self._closing = False
         self._queue = queue.SimpleQueue[Callable[[float], object] | None]()
         """Work for the worker's thread; None ends it."""
         self._delivery_results = deque[tuple[PendingRequest, DeliveryResult]]()
@@ -133,9 +221,8 @@ class GatewayPipeline:
         self._flushed = threading.Event()
         """Everything was judged before the end."""
         self._logged: set[tuple[str, str]] = set()
-        self._recovered: RecoveredState | None = None
-        """Of an earlier process, what is not received again yet."""
-        self._read_again_at = 0.0
+        self._recovery: Recovery | None = None
+        """Of what an earlier process left, as long as something is not received again yet."""
         self.dispatcher = Dispatcher(
             exporter,
             self._on_delivery,
@@ -151,6 +238,15 @@ class GatewayPipeline:
         if (folder := self.settings.journal) is not None:
             full_sync = self.settings.journal_sync == "full"
             self._journal = Journal(folder, max_bytes=self.settings.journal_max_bytes, full_sync=full_sync)
+        self.intake = Intake(
+            goldens,
+            self.settings,
+            self._journal,
+            put=lambda *received: self._queue.put(functools.partial(self._receive, *received)),
+            waiting_bytes=lambda: self.dispatcher.waiting_bytes,
+            now=self._now,
+            on_failure=self._failed,
+        )
         self.judge: BackgroundJudge | None = None
         if later := self.settings.engine.scorer.later:
             values = self.settings.engine.include_values
@@ -173,62 +269,9 @@ class GatewayPipeline:
         if self.judge is not None:
             self.judge.thread.start()
 
-    # The threads of receivers.
-
     def accept(self, request: ExportRequest) -> AcceptResult:
         """Write a request to the journal and queue it for the worker; returns once it is durable."""
-        if self._closing:
-            return self._busy("shutting_down", _RETRY_SOON, "the gateway is shutting down")
-        if self._foreign_scores is not None:
-            cleaned = self._foreign_scores.remove(request.signal, request.body)
-            if cleaned is None:
-                return self._broken(request)
-            body, removed = cleaned
-            if removed:
-                self.removed_scores[request.signal] += removed
-                request = replace(request, body=body)
-        groups = split_request(request.body)
-        if groups is None:
-            return self._broken(request)
-        size = len(request.body)
-        with self._lock:
-            if self._backlog and self._backlog + size > self.settings.max_backlog:
-                return self._busy("backlog", _RETRY_SOON, "requests come in faster than they can be worked on")
-            self._backlog += size
-        result, entry = self._write(request)
-        if entry is None and not isinstance(result, Accepted):
-            with self._lock:
-                self._backlog -= size
-            return result
-        with self._lock:
-            self._numbers += 1
-            number = entry.number if entry is not None else self._numbers
-            self.received[request.signal] += 1
-            self.received_bytes[request.signal] += size
-        self._queue.put(lambda now: self._receive(number, request, groups, entry, now))
-        return result
-
-    def _write(self, request: ExportRequest) -> tuple[AcceptResult, LogEntry | None]:
-        if self._journal is None:
-            waiting = self.dispatcher.waiting_bytes
-            if waiting and waiting + len(request.body) > self.settings.max_memory:
-                return self._busy("full", _RETRY_LATER, "too much waits in memory to be delivered"), None
-            return Accepted(), None
-        try:
-            return Accepted(), self._journal.append(request, self._now())
-        except LogFullError as error:
-            return self._busy("full", _RETRY_LATER, str(error)), None
-        except OSError as error:
-            self._failed("journal", error)
-            return self._busy("journal_failed", _RETRY_LATER, f"the journal cannot be written: {error}"), None
-
-    def _broken(self, request: ExportRequest) -> Rejected:
-        self.not_accepted["broken"] += 1
-        return Rejected(f"found no {request.signal.value} request in the {len(request.body):,} bytes of the body")
-
-    def _busy(self, reason: str, seconds: float, message: str) -> Busy:
-        self.not_accepted[reason] += 1
-        return Busy(seconds, message)
+        return self.intake.accept(request)
 
     # The worker's thread.
 
@@ -270,8 +313,7 @@ class GatewayPipeline:
         try:
             self.worker.receive(number, request, groups, entry, now)
         finally:
-            with self._lock:
-                self._backlog -= len(request.body)
+            self.intake.worked_on(request)
 
     def _on_delivery(self, pending: PendingRequest, result: DeliveryResult) -> None:
         """Wake the worker: what was delivered and is not committed would be sent again after a crash."""
@@ -313,24 +355,23 @@ class GatewayPipeline:
         for problem in found.problems:
             _logger.warning("%s", problem)
         self.worker.problems["journal_damaged"] += len(found.problems)
-        self._queue.put(functools.partial(self._restore, journal, found))
+        recovery = Recovery(self.worker, journal, found, on_failure=self._failed, after_each=self._note_deliveries)
+        self._queue.put(functools.partial(self._restore, recovery))
 
-    def _restore(self, journal: Journal, found: RecoveredState, now: float) -> None:
+    def _restore(self, recovery: Recovery, now: float) -> None:
         try:
-            for count, _ in enumerate(restore_state(self.worker, journal, found, now), 1):
+            for count, _ in enumerate(recovery.restore_state(now), 1):
                 self._note_deliveries()
                 if count % _SESSIONS_AT_ONCE == 0:
                     self.worker.tick(self._now())
         finally:
-            self._recovered = found
+            self._recovery = recovery
             self._receive_bodies(now)
 
     def _receive_bodies(self, now: float) -> None:
         """Let the worker receive the bodies that the journal kept; those that cannot be read now a little later."""
-        if self._recovered is not None and self._journal is not None and now >= self._read_again_at:
-            self._read_again_at = now + _READ_AGAIN
-            if receive_bodies(self.worker, self._journal, self._recovered, now, self._failed, self._note_deliveries):
-                self._recovered = None
+        if self._recovery is not None and self._recovery.receive_bodies(now):
+            self._recovery = None
 
     def drain(self, timeout_seconds: float) -> bool:
         """Accept nothing more, judge and deliver what there is, and stop; return whether all was delivered in time.
@@ -338,7 +379,7 @@ class GatewayPipeline:
         With a journal, open runs are not judged as complete: the next process continues with them.
         """
         end = time.monotonic() + timeout_seconds
-        self._closing = True
+        self.intake.is_closing = True
         flushed = self._flushed
 
         def flush(now: float) -> None:
@@ -380,8 +421,8 @@ class GatewayPipeline:
 
     @property
     def _undelivered(self) -> int:
-        left = self._recovered
-        unread = 0 if left is None else len(left.bodies)
+        recovery = self._recovery
+        unread = 0 if recovery is None else len(recovery.found.bodies)
         return max(self.dispatcher.waiting, self.worker.outbox.undelivered + unread)
 
     def what_was_refused(self) -> str:
@@ -400,7 +441,7 @@ class GatewayPipeline:
     def reload_goldens(self, goldens: GoldenIndex) -> None:
         """Judge by these goldens from now on; an open session is judged again when something new comes for it."""
         goldens = self._with_sample(goldens)
-        self._foreign_scores = _foreign_scores(goldens, self.settings)
+        self.intake.use_goldens(goldens)
         self._queue.put(lambda _: self.worker.use_goldens(goldens))
 
     def _with_sample(self, goldens: GoldenIndex) -> GoldenIndex:
@@ -422,12 +463,12 @@ class GatewayPipeline:
 
     def metrics(self) -> Iterator[Sample]:
         """Yield what was counted since the start, as samples whose names begin with `goldspan_`."""
-        worker, dispatcher = self.worker, self.dispatcher
+        intake, worker, dispatcher = self.intake, self.worker, self.dispatcher
         for name, label, counter in (
-            ("received_requests", "signal", self.received),
-            ("received_bytes", "signal", self.received_bytes),
-            ("not_accepted_requests", "reason", self.not_accepted),
-            ("removed_scores", "signal", self.removed_scores),
+            ("received_requests", "signal", intake.received),
+            ("received_bytes", "signal", intake.received_bytes),
+            ("not_accepted_requests", "reason", intake.not_accepted),
+            ("removed_scores", "signal", intake.removed_scores),
             ("delivered_requests", "signal", worker.outbox.delivered),
             ("refused_requests", "signal", worker.outbox.refused),
             ("rejected_items", "signal", worker.outbox.rejected),
@@ -464,7 +505,7 @@ class GatewayPipeline:
         yield "delivery_attempts_total", dispatcher.attempts
         yield "waiting_requests", dispatcher.waiting
         yield "waiting_bytes", dispatcher.waiting_bytes
-        yield "backlog_bytes", self._backlog
+        yield "backlog_bytes", self.intake.backlog
         yield "journal_bytes", 0 if self._journal is None else self._journal.size
         yield "journal_max_bytes", 0 if self._journal is None else self._journal.bound
         yield "open_bodies", worker.outbox.open_bodies
@@ -483,11 +524,6 @@ class GatewayPipeline:
         yield "goldens_never_seen", never_seen
         yield "dead_letters_total", 0 if letters is None else letters.written
         yield "dead_letters_dropped_total", 0 if letters is None else letters.dropped
-
-
-def _foreign_scores(goldens: GoldenIndex, settings: PipelineSettings) -> ForeignScores | None:
-    """Return what removes the scores of clients; None if they are trusted."""
-    return None if settings.trust_scores else ForeignScores.of(goldens, settings.engine.scorer)
 
 
 def _nothing(_: float) -> None:

@@ -22,128 +22,133 @@ from goldspan.collector_processor.gateway.tenant import Tenant, session_hash
 from goldspan.collector_processor.gateway.worker import Worker
 from goldspan.collector_processor.otlp_signals import Signal
 
+_READ_AGAIN = 1.0
+"""Seconds after which a body that could not be read is read again."""
 
-def restore_state(worker: Worker, journal: Journal, found: RecoveredState, now: float) -> Iterator[None]:
-    """Restore everything but the bodies.
 
-    Yields after each session, so that the caller can note deliveries, work on what is due and compress large states.
-    """
-    worker.outbox.resend(found.outgoing, journal.next_outgoing)
-    for tenant, trace_id, at, known in found.tombstones:
-        worker.tenants.restored(tenant, now).store.restore_tombstone(trace_id, at, known)
-    records: dict[tuple[str, str], list[tuple[float, bytes]]] = {}
-    for tenant, trace_id, at, record in found.records:
-        if is_piece(trace_id):
-            with _unreadable_counted(worker):
-                worker.tenants.restored(tenant, now).texts.restore(trace_id, record)
+class Recovery:
+    """Gives the worker what an earlier process left: first its state, then its bodies."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        journal: Journal,
+        found: RecoveredState,
+        *,
+        on_failure: Callable[[str, Exception], object],
+        after_each: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Restore what is in `found`.
+
+        `on_failure` gets what cannot be read or scored. `after_each` is called after each body, of which there may be
+        many.
+        """
+        self._worker = worker
+        self._journal = journal
+        self.found = found
+        """What is not restored yet."""
+        self._on_failure = on_failure
+        self._after_each = after_each
+        self._read_again_at = 0.0
+
+    def restore_state(self, now: float) -> Iterator[None]:
+        """Restore everything but the bodies.
+
+        Yields after each session: the caller can note deliveries, work on what is due and compress large states.
+        """
+        tenants, found = self._worker.tenants, self.found
+        self._worker.outbox.resend(found.outgoing, self._journal.next_outgoing)
+        for name, trace_id, at, known in found.tombstones:
+            tenants.restored(name, now).store.restore_tombstone(trace_id, at, known)
+        records: dict[tuple[str, str], list[tuple[float, bytes]]] = {}
+        for name, trace_id, at, record in found.records:
+            if is_piece(trace_id):
+                with self._unreadable_counted():
+                    tenants.restored(name, now).texts.restore(trace_id, record)
+            else:
+                records.setdefault((name, trace_id), []).append((at, record))
+        found.records.clear()
+        for name, session_id, encoded in found.sessions:
+            tenant = tenants.restored(name, now)
+            with self._unreadable_counted():
+                session = decode_session(session_id, encoded, now)
+                tenant.engine.restore_session(session, now)
+                tenant.journaled[session_id] = session_hash(session)
+                # With all its traces at once a session is judged as before, so that no result is given again.
+                targets = (result.target for result in session.results.values())
+                for trace_id in {target.trace_id for target in targets if target is not None}:
+                    self._restore_records(tenant, records.pop((name, trace_id), ()), now)
+            yield
+        for (name, _), some in records.items():
+            self._restore_records(tenants.restored(name, now), some, now)
+            yield
+        for tenant in tenants:
+            tenant.texts.drop_unused()
+
+    def receive_bodies(self, now: float) -> bool:
+        """Let the worker receive the bodies, at most once a second; return whether none is left.
+
+        Those that cannot be read now stay for another call.
+        """
+        if now < self._read_again_at:
+            return False
+        self._read_again_at = now + _READ_AGAIN
+        found = self.found
+        found.retained = [one for one in found.retained if not self._receive(one, now, is_done=True)]
+        found.bodies = [one for one in found.bodies if not self._receive(one, now, is_done=False)]
+        return not (found.retained or found.bodies)
+
+    def _receive(self, entry: LogEntry, now: float, *, is_done: bool) -> bool:
+        """Let the worker receive a body, or read the spans of one that is done; False if it cannot be read now."""
+        if is_done and entry.signal is not Signal.TRACES:
+            return True
+        try:
+            body = self._journal.body(entry)
+        except BodyGoneError as error:
+            if not is_done:
+                self._on_failure("journal", error)
+                self._worker.outbox.changes.done.add(entry.number)
+        except OSError as error:
+            self._on_failure("journal", error)
+            return False
         else:
-            records.setdefault((tenant, trace_id), []).append((at, record))
-    found.records.clear()
-    for tenant, session_id, encoded in found.sessions:
-        one = worker.tenants.restored(tenant, now)
-        with _unreadable_counted(worker):
-            session = decode_session(session_id, encoded, now)
-            one.engine.restore_session(session, now)
-            one.journaled[session_id] = session_hash(session)
-            # With all its traces at once a session is judged as before, so that no result is given again.
-            targets = (result.target for result in session.results.values())
-            for trace_id in {target.trace_id for target in targets if target is not None}:
-                _restore_records(worker, one, records.pop((tenant, trace_id), ()), now)
-        yield
-    for (tenant, _), some in records.items():
-        _restore_records(worker, worker.tenants.restored(tenant, now), some, now)
-        yield
-    for one in worker.tenants:
-        one.texts.drop_unused()
-
-
-def receive_bodies(
-    worker: Worker,
-    journal: Journal,
-    found: RecoveredState,
-    now: float,
-    on_failure: Callable[[str, Exception], object],
-    after_each: Callable[[], object] = lambda: None,
-) -> bool:
-    """Let the worker receive the bodies in `found`; `on_failure` gets what cannot be read or scored.
-
-    `after_each` is called after each body, of which there may be many. Those that cannot be read now stay in `found`,
-    for another call. Return whether there are none.
-    """
-
-    def left(entries: Iterable[LogEntry], receive: Callable[[LogEntry], bool]) -> Iterator[LogEntry]:
-        for entry in entries:
-            if not receive(entry):
-                yield entry
-            after_each()
-
-    found.retained = list(left(found.retained, lambda one: _receive_retained(worker, journal, one, now, on_failure)))
-    found.bodies = list(left(found.bodies, lambda one: _receive(worker, journal, found, one, now, on_failure)))
-    return not (found.retained or found.bodies)
-
-
-def _receive_retained(
-    worker: Worker, journal: Journal, entry: LogEntry, now: float, on_failure: Callable[[str, Exception], object]
-) -> bool:
-    """Let the worker read the spans of a body that was delivered; False if it cannot be read now."""
-    if entry.signal is not Signal.TRACES:
+            read = self._read_delivered if is_done else self._receive_waiting
+            read(entry, body, now)
+        finally:
+            self._after_each()
         return True
-    try:
-        groups = split_request(body := journal.body(entry)) or []
-        tenant = worker.tenants.of(entry.headers, now)
-        tenant.receive_spans(body, groups, 0, min(entry.received, now), already_sent=True)
-    except BodyGoneError:
-        return True
-    except OSError as error:
-        on_failure("journal", error)
-        return False
-    except Exception as error:  # noqa: BLE001 - it was delivered
-        on_failure("engine", error)
-    return True
 
+    def _read_delivered(self, entry: LogEntry, body: bytes, now: float) -> None:
+        """Let the worker read the spans of a body: they may still turn out to be wanted."""
+        try:
+            tenant = self._worker.tenants.of(entry.headers, now)
+            tenant.receive_spans(body, split_request(body) or [], 0, min(entry.received, now), already_sent=True)
+        except Exception as error:  # noqa: BLE001 - it was delivered
+            self._on_failure("engine", error)
 
-def _receive(
-    worker: Worker,
-    journal: Journal,
-    found: RecoveredState,
-    entry: LogEntry,
-    now: float,
-    on_failure: Callable[[str, Exception], object],
-) -> bool:
-    """Let the worker receive a body that is not done; False if it cannot be read now."""
-    try:
-        body = journal.body(entry)
-    except BodyGoneError as error:
-        on_failure("journal", error)
-        worker.outbox.changes.done.add(entry.number)
-        return True
-    except OSError as error:
-        on_failure("journal", error)
-        return False
-    request = ExportRequest(entry.signal, body, entry.headers)
-    part = found.parts.get(entry.number) if entry.signal is Signal.TRACES else None
-    try:
-        groups, sent = _waiting_and_sent(split_request(body) or [], part)
-    except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
-        on_failure("engine", error)
-        worker.forward(entry.number, request, entry, now)
-    else:
-        worker.receive(entry.number, request, groups, entry, now, already_sent=sent)
-    return True
+    def _receive_waiting(self, entry: LogEntry, body: bytes, now: float) -> None:
+        """Let the worker receive a body that is not done; its spans that were delivered are not sent again."""
+        request = ExportRequest(entry.signal, body, entry.headers)
+        part = self.found.parts.get(entry.number) if entry.signal is Signal.TRACES else None
+        try:
+            groups, sent = _waiting_and_sent(split_request(body) or [], part)
+        except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
+            self._on_failure("engine", error)
+            self._worker.forward(entry.number, request, entry, now)
+        else:
+            self._worker.receive(entry.number, request, groups, entry, now, already_sent=sent)
 
+    def _restore_records(self, tenant: Tenant, records: Iterable[tuple[float, bytes]], now: float) -> None:
+        for at, record in records:
+            with self._unreadable_counted():
+                tenant.restore(decode_record(record, tenant.texts.find), min(at, now))
 
-def _restore_records(worker: Worker, tenant: Tenant, records: Iterable[tuple[float, bytes]], now: float) -> None:
-    for at, record in records:
-        with _unreadable_counted(worker):
-            tenant.restore(decode_record(record, tenant.texts.find), min(at, now))
-
-
-@contextlib.contextmanager
-def _unreadable_counted(worker: Worker) -> Generator[None]:
-    try:
-        yield
-    except Exception:  # noqa: BLE001 - what is on disk may be anything
-        worker.problems["unreadable_record"] += 1
+    @contextlib.contextmanager
+    def _unreadable_counted(self) -> Generator[None]:
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - what is on disk may be anything
+            self._worker.problems["unreadable_record"] += 1
 
 
 def _waiting_and_sent(

@@ -106,7 +106,6 @@ def make_pipeline(
     pipeline = SpanPipeline(
         inner,
         target=target,
-        may_tell=registry.may_tell,
         new_filter=None
         if index is None
         else lambda: TraceFilter(

@@ -50,7 +50,7 @@ from goldspan.collector_processor.engine.settings import EngineStats
 from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter, estimated_size
 from goldspan.collector_processor.timer import Timer, call_in_forked_children
-from goldspan.mappers.readers.sdk import SdkReader, attributes_of, log_event
+from goldspan.mappers.readers.sdk import attributes_of
 from goldspan.mappers.spans import LogView
 
 _logger = logging.getLogger("goldspan")
@@ -110,7 +110,6 @@ class SpanPipeline:
         inner: SpanExporter,
         *,
         target: str,
-        may_tell: Callable[[str, Mapping[str, Any]], bool],
         new_filter: Callable[[], TraceFilter] | None,
         hold: HoldSettings,
         events: Events,
@@ -122,7 +121,6 @@ class SpanPipeline:
         Args:
             inner: The exporter that gets every span.
             target: Where it sends them to, for the log.
-            may_tell: Whether a log record is worth reading, by its event name and attributes.
             new_filter: Makes the trace filter with its engine. None: export every span as it is.
             hold: How many spans are held, and for how long.
             events: Writes events.
@@ -131,14 +129,12 @@ class SpanPipeline:
 
         """
         self._inner = inner
-        self._target = target
-        self._may_tell = may_tell
+        self._outage = ExportOutage(target)
         self._new_filter = new_filter
         self._hold_settings = hold
         self._events = events
         self._metrics = metrics
         self._telemetry = telemetry
-        self._log_reader = SdkReader()
         self._closed = False
         self._spans = 0
         self._owner = 0
@@ -171,15 +167,16 @@ class SpanPipeline:
 
     def add_log_record(self, record: Any) -> None:
         """Queue a log record of the SDK. Called by the agent's threads: never blocks and never raises."""
-        if self._filter is None or self._closed:
+        trace_filter = self._filter
+        if trace_filter is None or self._closed:
             return
         try:
-            if not getattr(record, "log_record", record).trace_id or not self._may_tell(*log_event(record)):
+            if (view := trace_filter.log_view(record)) is None:
                 return
             if len(self._logs) >= MAX_QUEUED_LOGS:
                 self._telemetry.count(names.PROBLEMS, 1, "dropped_log_record")
                 return
-            self._logs.append(self._log_reader.log_view(record))
+            self._logs.append(view)
             if len(self._logs) in (1, _MANY_LOGS):
                 self._timer.set_at_latest(time.monotonic() + (_LOG_DELAY if len(self._logs) == 1 else 0.0))
         except Exception as error:  # noqa: BLE001 - a broken record must not reach the agent
@@ -210,7 +207,7 @@ class SpanPipeline:
             _logger.warning(
                 "%d held spans are dropped: an export to %s did not end before the shutdown had to",
                 len(self._held),
-                self._target,
+                self._outage.target,
             )
 
     def flush_events(self, seconds: float) -> bool:
@@ -420,7 +417,7 @@ class SpanPipeline:
         self._held = HeldSpans[ReadableSpan]()
         self._logs = deque[LogView]()
         self._joins = JoinReport()
-        self._outage = ExportOutage(self._target)
+        self._outage = ExportOutage(self._outage.target)
         self._spans = 0
         self._timer = Timer(self._on_timer, "goldspan-timer")
         self._start_filter()

@@ -32,6 +32,7 @@ from goldspan.mappers.readers.sdk import (
     SdkReader,
     attributes_of,
     is_entry,
+    log_event,
     plain_span,
     skeleton,
     undecoded,
@@ -99,7 +100,7 @@ class _ScannedSpans:
 
 
 class TraceFilter:
-    """One engine, and the traces that it does not know. Not thread-safe, except for `root_started`."""
+    """One engine, and the traces that it does not know. Not thread-safe, except for `root_started` and `log_view`."""
 
     def __init__(
         self,
@@ -126,6 +127,7 @@ class TraceFilter:
         self._content = content
         self._on_failure = on_failure
         self._reader = SdkReader()
+        self._log_reader = SdkReader()
         self._store = MemoryStore()
         self.engine = Engine(goldens, settings, self._store)
         self._buffer = SpanBuffer[int, Unread](retention=settings.trace_retention, max_bytes=MAX_BUFFER_BYTES)
@@ -162,6 +164,12 @@ class TraceFilter:
         for span in to_read:
             if (ref := self._feed(span, now)) is not None:
                 yield ref, span
+
+    def log_view(self, record: Any) -> LogView | None:
+        """Return a log record of the SDK as it is now; None if it tells nothing. Called by the agent's threads."""
+        if getattr(record, "log_record", record).trace_id and self._registry.may_tell(*log_event(record)):
+            return self._log_reader.log_view(record)
+        return None
 
     def add_log(self, view: LogView, now: float) -> None:
         """Take a log record. It is ignored if it belongs to no trace or no dialect knows it."""
@@ -241,21 +249,22 @@ class TraceFilter:
         self, spans: Iterable[ReadableSpan], scan: _ScannedSpans, now: float
     ) -> list[tuple[SpanRef, ReadableSpan]]:
         """Buffer spans of a trace without a session, and return those to hold: they may get a score."""
-        roots = {id(span) for span in spans if is_root(span)}
-        roles = [self._registry.outline(self._reader.view(span)) for span in scan.marked_spans]
-        plain = [span for span in scan.plain if id(span) not in roots]
-        plain_roots = [span for span in scan.plain if id(span) in roots]
+        plain_roots = list(filter(is_root, scan.plain))
+        plain = [span for span in scan.plain if not is_root(span)]
         self._buffer_spans(scan.trace, plain, [*scan.marked_spans, *plain_roots], now)
+        roles = [self._registry.outline(self._reader.view(span)) for span in scan.marked_spans]
         if scan.trace not in self._without_session and not any(roles):
             return []
-        scored = zip(scan.marked_spans, roles, strict=True)
-        may_get_score = roots.union(id(span) for span, role in scored if role is Role.TOOL or role is Role.AGENT)
+        roles_of = zip(scan.marked_spans, roles, strict=True)
+        scored = [span for span, role in roles_of if role in (Role.TOOL, Role.AGENT) or is_root(span)]
+        may_get_score = set(map(id, (*plain_roots, *scored)))
         to_hold = [
             (SpanRef(scan.trace_id, format(span.context.span_id, "016x")), span)
             for span in spans
             if id(span) in may_get_score and span.context is not None and span.context.span_id
         ]
-        self._without_session.add(scan.trace, (ref for ref, _ in to_hold), now, root_ended=bool(roots))
+        root_ended = any(map(is_root, spans))
+        self._without_session.add(scan.trace, (ref for ref, _ in to_hold), now, root_ended=root_ended)
         return to_hold
 
     def _end_without_session(self, trace: int) -> None:
