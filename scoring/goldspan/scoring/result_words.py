@@ -276,6 +276,11 @@ class SessionWords(Struct, frozen=True, gc=False):
         return self.result.verdict.exact
 
     @property
+    def not_evaluated(self) -> bool:
+        """Whether it has a golden, and could not be compared with it."""
+        return self.has_golden and self.label is Label.NOT_EVALUATED and bool(self.reason_code)
+
+    @property
     def metrics(self) -> tuple[MetricResult, ...]:
         """The results of the metrics beside the main one."""
         return self.result.metrics
@@ -542,21 +547,22 @@ def differences(expected: JsonValue, actual: JsonValue, *, casefold: bool = Fals
 
 def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold: bool) -> Iterator[ValueDifference]:
     if depth and is_dict(expected) and is_dict(actual) and not dollar_keys(expected):
-        for key in expected | actual:
-            inner = f"{path}.{key}" if path else key
-            if key not in actual:
-                if may_be_absent(expected[key]):
-                    continue
-                yield ValueDifference(inner, expected[key], ABSENT)
-            elif key not in expected:
-                yield ValueDifference(inner, ABSENT, actual[key])
-            else:
-                yield from _differences(expected[key], actual[key], inner, depth - 1, casefold=casefold)
+        parts = [
+            (f"{path}.{key}" if path else key, expected.get(key, ABSENT), actual.get(key, ABSENT))
+            for key in expected | actual
+        ]
     elif depth and is_list(expected) and is_list(actual) and len(expected) == len(actual):
-        for index, (mine, its) in enumerate(zip(expected, actual, strict=True)):
-            yield from _differences(mine, its, f"{path}[{index}]", depth - 1, casefold=casefold)
-    elif not _same(expected, actual, casefold=casefold):
-        yield ValueDifference(path, expected, actual)
+        pairs = enumerate(zip(expected, actual, strict=True))
+        parts = [(f"{path}[{index}]", mine, its) for index, (mine, its) in pairs]
+    else:
+        if not _same(expected, actual, casefold=casefold):
+            yield ValueDifference(path, expected, actual)
+        return
+    for inner, mine, its in parts:
+        if mine is not ABSENT and its is not ABSENT:
+            yield from _differences(mine, its, inner, depth - 1, casefold=casefold)
+        elif mine is ABSENT or not may_be_absent(mine):
+            yield ValueDifference(inner, mine, its)
 
 
 def may_be_absent(expected: JsonValue) -> bool:

@@ -26,7 +26,7 @@ from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import shown, shown_name
 from goldspan.scoring.metric_results import MetricResult, PresetResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
-from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Scored, short_repr
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Scored, Verdict, short_repr
 
 
 class ArgumentOutcome(StrEnum):
@@ -439,34 +439,40 @@ def explain_turn(turn: TurnResult) -> str:
 
 def _turn_parts(turn: TurnResult) -> Iterator[str]:
     """Yield the first difference, how many calls are right, and the names of those that are not, by what they are."""
-    first = turn.first_difference if turn.verdict.label is Label.FAIL else None
-    if first is not None and first.lowers_score and first.kind not in _SAID_ANYWAY:
+    first = turn.first_difference
+    if first is not None and _explains_failure(first, turn.verdict) and first.kind not in _SAID_ANYWAY:
         yield first.text()
     requires = any(not call.optional for call in turn.calls)
-    violations = turn.violations
+    forbidden = [call.actual.name for call in turn.violations if call.actual is not None]
     if requires:
         yield f"{turn.calls_right} of {turn.calls_expected} calls right"
-        if turn.alternative is not None:
-            yield f"by alternative {turn.alternative + 1}"
+        yield from [] if turn.alternative is None else [f"by alternative {turn.alternative + 1}"]
     elif turn.verdict.label is Label.NOT_EVALUATED:
         yield f"not evaluated: {REASON_TEXT[turn.verdict.reason or Reason.NOTHING_EXPECTED]}"
-    elif not violations:
+    elif not forbidden:
         yield _NOTHING_FORBIDDEN
-    yield from _names("forbidden", [call.actual.name for call in violations if call.actual is not None])
-    groups: dict[str, list[str]] = {}
-    for call in turn.calls:
-        groups.setdefault(_standing(call), []).append(call.tool)
-    if turn.turn is None and requires:
-        yield "the turn was never seen"
-    else:
-        yield from _names("wrong", groups.get("wrong", []) + groups.get("nearly", []))
-        yield from _names("missing", groups.get("missing", ()))
-        yield from _names("optional and wrong", groups.get("optional and wrong", ()))
-    yield from _names("not evaluated", groups.get("not evaluated", ()))
+    yield from _names("forbidden", forbidden)
+    yield from _calls_by_standing(turn, seen=turn.turn is not None or not requires)
     yield from _names("unexpected", [call.tool for call in turn.unexpected_calls if call.violates is None])
     yield from _names("not executed", [call.name for call in turn.rejected])
     if turn.approximate:
         yield "aligned approximately"
+
+
+def _explains_failure(difference: Difference, verdict: Verdict) -> bool:
+    return verdict.label is Label.FAIL and difference.lowers_score
+
+
+def _calls_by_standing(turn: TurnResult, *, seen: bool) -> Iterator[str]:
+    """Yield the names of the expected calls that are not right, by what became of them."""
+    groups: dict[str, list[str]] = {}
+    for call in turn.calls:
+        groups.setdefault(_standing(call), []).append(call.tool)
+    groups["wrong"] = groups.get("wrong", []) + groups.get("nearly", [])
+    if not seen:
+        yield "the turn was never seen"
+    for standing in (*(("wrong", "missing", "optional and wrong") if seen else ()), "not evaluated"):
+        yield from _names(standing, groups.get(standing, ()))
 
 
 def _standing(call: CallResult) -> str:
@@ -501,8 +507,8 @@ def _of_nothing_expected(session: SessionResult) -> Iterator[str]:
 
 
 def _session_parts(session: SessionResult) -> Iterator[str]:
-    first = session.first_difference if session.verdict.label is Label.FAIL else None
-    if first is not None and first.lowers_score:
+    first = session.first_difference
+    if first is not None and _explains_failure(first, session.verdict):
         yield first.text() if first.kind is DifferenceKind.TURN_NOT_SEEN else f"{first.turn}: {first.text()}"
     yield f"{session.turns_evaluated} of {session.turns_expected} turns evaluated"
     broken = [turn for turn in session.turns if turn.violations]

@@ -258,9 +258,12 @@ class GoldspanFixture:
             folder, file = self._node.path.parent, self._mark.file
             path = folder / file if file else folder / "__goldens__" / f"{self._node.path.stem}.yaml"
             return self._source_file(path, expected or name, by_id=expected is None and self._mark.session is None)
-        label = self._set_name(None)
         if isinstance(expected, GoldenSet) or (is_mapping(expected) and expected.keys() & _OF_SETS):
             return _Source(load_goldens(expected), name)
+        return self._source_value(expected, name)
+
+    def _source_value(self, expected: GivenGolden | Mapping[str, Any], name: str) -> _Source:
+        label = self._set_name(None)
         if is_mapping(expected):
             index = load_goldens({"golden_set": label, "goldens": [{"session": name, **expected}]})
             return _Source(index, index.goldens[0].key)

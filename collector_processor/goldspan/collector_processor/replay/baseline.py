@@ -31,6 +31,7 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
 )
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.json_values import plain
+from goldspan.scoring.metric_results import MetricResult
 from goldspan.scoring.results import CallResult, SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Verdict
@@ -183,15 +184,7 @@ def regressions_since(baseline: Baseline, result: ScoringResult, coverage: Cover
 
 def _pairs(document: _Document, result: ScoringResult) -> Iterator[tuple[str, SessionResult, _Session | None]]:
     """Pair each session of now with its own of before."""
-    by_golden: defaultdict[_GoldenKey, list[_Session]] = defaultdict(list)
-    by_run: dict[tuple[_GoldenKey, str, int], _Session] = {}
-    runs: Counter[tuple[_GoldenKey, str]] = Counter()
-    for one in document.sessions:
-        if one.id is not None:
-            key = (_set_name(one.golden_set or ""), one.golden or "", one.metric)
-            runs[key, one.id] += 1
-            by_golden[key].append(one)
-            by_run[key, one.id, runs[key, one.id]] = one
+    by_golden, by_run = _found_again(document)
     numbers = run_numbers(result.sessions)
     found = [by_run.get((_key(now), _id(now), run)) for now, (run, _) in zip(result.sessions, numbers, strict=True)]
     taken = {id(one) for one in found}
@@ -201,6 +194,22 @@ def _pairs(document: _Document, result: ScoringResult) -> Iterator[tuple[str, Se
             continue
         by_pattern = now.golden is not None and now.golden.session is None
         yield name, now, before or (next(others.get(_key(now), iter(())), None) if by_pattern else None)
+
+
+def _found_again(
+    document: _Document,
+) -> tuple[Mapping[_GoldenKey, list[_Session]], Mapping[tuple[_GoldenKey, str, int], _Session]]:
+    """Return the sessions of before by golden, and by golden, id and run."""
+    by_golden: defaultdict[_GoldenKey, list[_Session]] = defaultdict(list)
+    by_run: dict[tuple[_GoldenKey, str, int], _Session] = {}
+    runs: Counter[tuple[_GoldenKey, str]] = Counter()
+    for one in document.sessions:
+        if one.id is not None:
+            key = (_set_name(one.golden_set or ""), one.golden or "", one.metric)
+            runs[key, one.id] += 1
+            by_golden[key].append(one)
+            by_run[key, one.id, runs[key, one.id]] = one
+    return by_golden, by_run
 
 
 def _calls(before: _Session, now: SessionResult, *, comparable: bool, strict: bool) -> Iterator[str]:
@@ -217,22 +226,27 @@ def _calls(before: _Session, now: SessionResult, *, comparable: bool, strict: bo
 
 def _metrics(before: Iterable[_Metric], now: SessionResult, *, strict: bool) -> Iterator[str]:
     """Say which metrics with a threshold got worse; one that only informs breaks no build."""
-    known = {one.name: one for one in before}
+    known = {one.name: one for one in before if one.threshold is not None}
     for one in now.metrics:
-        if one.threshold is None:
-            continue
-        was, verdict = known.get(one.name), one.verdict
-        words = _words(verdict.label or "", verdict.score, verdict.reason)
-        lost = strict and one.needs_golden and is_gap(verdict)
-        if was is None or was.threshold is None:
-            if verdict.label is Label.FAIL or lost:
-                yield f"{one.name}: new, {words}"
-            continue
-        same = was.threshold == float(one.threshold)
-        failed = verdict.label is Label.FAIL and was.label != Label.FAIL
-        lower = same and was.score is not None and verdict.score is not None and verdict.score < was.score
-        if failed or lower or (lost and was.label != Label.NOT_EVALUATED):
-            yield f"{one.name}: {was.words} before, now {words}"
+        if one.threshold is not None and (worse := _metric_worse(known.get(one.name), one, strict=strict)):
+            yield f"{one.name}: {worse}"
+
+
+def _metric_worse(was: _Metric | None, now: MetricResult, *, strict: bool) -> str:
+    """Say how a metric with a threshold is worse than before, if it was there; nothing if it is not."""
+    verdict = now.verdict
+    words = _words(verdict.label or "", verdict.score, verdict.reason)
+    lost = strict and now.needs_golden and is_gap(verdict)
+    failed = verdict.label is Label.FAIL
+    if was is None:
+        return f"new, {words}" if failed or lost else ""
+    lower = was.threshold == float(now.threshold or 0) and _is_lower(verdict.score, was.score)
+    worse = (failed and was.label != Label.FAIL) or lower or (lost and was.label != Label.NOT_EVALUATED)
+    return f"{was.words} before, now {words}" if worse else ""
+
+
+def _is_lower(now: float | None, before: float | None) -> bool:
+    return before is not None and now is not None and now < before
 
 
 def _same_call(was: _Call, call: CallResult) -> bool:
@@ -250,7 +264,7 @@ def _worse(before: _Scored, now: Verdict, *, comparable: bool, strict: bool) -> 
     unknown = now.label is Label.NOT_EVALUATED
     passed = before.label == Label.PASS and now.label is not Label.PASS and (strict or not unknown)
     lost = strict and unknown and before.label != Label.NOT_EVALUATED
-    lower = comparable and before.score is not None and now.score is not None and now.score < before.score
+    lower = comparable and _is_lower(now.score, before.score)
     if passed or lost or lower:
         return f"{before.words} before, now {_words(now.label, now.score, now.reason)}"
     return ""

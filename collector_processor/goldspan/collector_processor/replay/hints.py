@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
 NO_SESSION_ID = frozenset({"trace_id", "input"})
 """Where the id of a session comes from that no span names."""
 
+
+class Hint(NamedTuple):
+    """Something that keeps calls from being scored, and what helps."""
+
+    seen: str
+    helps: str
+
+
 SET_SESSION: dict[str, str] = {
     "": "set gen_ai.conversation.id on the agent's span.",
     "dotnet": 'set it on the agent\'s span: Activity.Current?.SetTag("gen_ai.conversation.id", "ID").',
@@ -43,6 +52,14 @@ SET_SESSION: dict[str, str] = {
 """What helps with every framework, by language; those that are missing here have the words of `""`."""
 LANGUAGES = {"dotnet": ".NET", "go": "Go", "java": "Java", "nodejs": "JavaScript", "python": "Python"}
 """The names of languages, by `telemetry.sdk.language`."""
+NOTHING_RECOGNISED = Hint(
+    "no span was recognised as an agent's, a model's or a tool's",
+    "`goldspan dialects` lists what goldspan reads; perhaps the framework is not instrumented yet.",
+)
+NO_TOOL_CALL = Hint(
+    "agents or models were seen, but no tool call",
+    "If the agent has tools, add an instrumentation that writes a span for each of their calls.",
+)
 GENERAL = Advice(
     arguments=(
         "Set gen_ai.tool.call.arguments on the tool's span; OpenTelemetry's instrumentations do so with "
@@ -83,13 +100,6 @@ HELP: dict[Reason, str] = {
     Reason.EVALUATOR_ERROR: "The error is in the metric, not in the traces.",
 }
 """What helps where the dialect has no advice of its own. Reasons that the telemetry does not cause have no entry."""
-
-
-class Hint(NamedTuple):
-    """Something that keeps calls from being scored, and what helps."""
-
-    seen: str
-    helps: str
 
 
 _HELP_WITH_INPUT = {
@@ -175,41 +185,33 @@ def hints_for_traces(
     Where spans look like tool calls of an unknown dialect, no advice says that instrumentation, arguments or session
     ids are missing which those spans have.
     """
-    turns = [turn for session in sessions for turn in session.turns]
-    calls = [call for turn in turns for call in turn.calls]
+    turns = list(chain.from_iterable(session.turns for session in sessions))
+    calls = list(chain.from_iterable(turn.calls for turn in turns))
+    hidden = [turn for turn in turns if not turn.calls_visible]
     advisor = Advisor(registry)
     for found in unknown_tools:
         spans = counted(len(found.spans), "span looks", "spans look")
         yield Hint(f"{spans} like tool calls of an unknown dialect", PROPOSE)
-    hidden = [turn for turn in turns if not turn.calls_visible]
-    if unknown_tools:
-        pass
-    elif not dialects:
-        yield Hint(
-            "no span was recognised as an agent's, a model's or a tool's",
-            "`goldspan dialects` lists what goldspan reads; perhaps the framework is not instrumented yet.",
-        )
-    elif not calls and not hidden:
-        yield Hint(
-            "agents or models were seen, but no tool call",
-            "If the agent has tools, add an instrumentation that writes a span for each of their calls.",
-        )
+    if not unknown_tools and not dialects:
+        yield NOTHING_RECOGNISED
+    elif not unknown_tools and not calls and not hidden:
+        yield NO_TOOL_CALL
     for (capture, dialect, helps), count in _unknown_arguments(calls, writers, advisor).items():
-        if capture is Capture.NOT_CAPTURED and unknown_tools:
-            continue
-        yield Hint(f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})", helps)
-    if hidden and not unknown_tools:
-        texts: Counter[str] = Counter()
-        for turn in hidden:
-            texts.update(_how_to_see_calls(turn, writers, advisor))
-        for helps, count in texts.items():
-            yield Hint(f"no span shows which tools ran in {count} of {len(turns)} turns", helps)
-    if any(session.ambiguous for session in sessions):
-        ambiguous = [session for session in sessions if session.ambiguous]
+        if not (unknown_tools and capture is Capture.NOT_CAPTURED):
+            yield Hint(f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})", helps)
+    texts = Counter(text for turn in hidden for text in _how_to_see_calls(turn, writers, advisor))
+    for helps, count in texts.items() if not unknown_tools else ():
+        yield Hint(f"no span shows which tools ran in {count} of {len(turns)} turns", helps)
+    yield from _hints_of_ids(sessions, writers, advisor, known=any(found.session for found in unknown_tools))
+
+
+def _hints_of_ids(sessions: Sequence[Session], writers: Writers, advisor: Advisor, *, known: bool) -> Iterator[Hint]:
+    """Yield how to name sessions that have several ids or, unless it is `known` where ids are, none."""
+    if ambiguous := [session for session in sessions if session.ambiguous]:
         seen = f"several session ids in {len(ambiguous)} of {len(sessions)} sessions"
         yield from (Hint(seen, text) for text in _set_session(ambiguous, writers, advisor))
     nameless = [session for session in sessions if session.id_source in NO_SESSION_ID and not session.ambiguous]
-    if nameless and not any(found.session for found in unknown_tools):
+    if nameless and not known:
         seen = f"no session id in {len(nameless)} of {len(sessions)} sessions"
         for writer in _writers_of(nameless, writers):
             text = advisor.advice(writer.dialect, writer.stack).session
@@ -285,7 +287,9 @@ def hints_for_run(result: ScoringResult, sums: Totals, by_dialect: Mapping[str, 
     found: list[Hint] = []
     for reason, count in sums.not_evaluated.items():
         if reason in HELP:
-            texts = _dialect_advice(result, reason, by_dialect) or [HELP[reason]]
+            calls = (call for session in result.sessions for turn in session.turns for call in turn.calls)
+            made = (call.actual.dialect for call in calls if call.actual is not None and call.reason is reason)
+            texts = _advice_of(reason, made, by_dialect)
             found += [Hint(f"{REASON_TEXT[reason]} ({count:,})", text) for text in texts]
     if sums.never_seen:
         found.append(Hint(REASON_TEXT[Reason.GOLDEN_NEVER_SEEN], HELP[Reason.GOLDEN_NEVER_SEEN]))
@@ -298,16 +302,14 @@ def hints_for_run(result: ScoringResult, sums: Totals, by_dialect: Mapping[str, 
 
 def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
     """Yield how to look into what metrics that need no golden found, and what kept them from judging calls."""
-    judged = [
-        (session, metric, call)
-        for session in result.sessions
-        for metric in session.metrics
+    judged = [(session, metric) for session in result.sessions for metric in session.metrics]
+    found = (
+        _how_to_look_into(session, call.call)
+        for session, metric in judged
         for _, call in judged_calls(metric)
-    ]
-    for session, metric, call in judged:
-        if call.failures and metric.name == GROUNDING:
-            yield _how_to_look_into(session, call.call)
-            break
+        if call.failures and metric.name == GROUNDING
+    )
+    yield from islice(found, 1)
     most: Counter[Reason] = Counter()
     for one in metric_totals(result):
         for reason, count in one.not_evaluated.items():
@@ -315,12 +317,10 @@ def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> I
                 yield Hint(f"{MISSING_INPUT[one.name]} ({counted(count, one.unit)})", _HELP_WITH_INPUT[one.name])
             else:
                 most[reason] = max(most[reason], count)
-    unknown = dict.fromkeys(call.call.dialect for *_, call in judged if call.reason is Reason.ARGUMENTS_NOT_CAPTURED)
-    for reason, count in most.items():
-        dialects = unknown if reason is Reason.ARGUMENTS_NOT_CAPTURED else ()
-        texts = [f"{name}: {by_dialect[name]}" for name in dialects if name in by_dialect]
-        for text in texts or [HELP[reason]] if reason in HELP else []:
-            yield Hint(f"{REASON_TEXT[reason]} ({count:,})", text)
+    for reason in filter(HELP.__contains__, most):
+        calls = (call for _, metric in judged for _, call in judged_calls(metric) if call.reason is reason)
+        texts = _advice_of(reason, (call.call.dialect for call in calls), by_dialect)
+        yield from (Hint(f"{REASON_TEXT[reason]} ({most[reason]:,})", text) for text in texts)
 
 
 def _how_to_look_into(session: SessionResult, call: ToolCall) -> Hint:
@@ -330,14 +330,7 @@ def _how_to_look_into(session: SessionResult, call: ToolCall) -> Hint:
     return Hint(f"a call of {printable(call.name)} in {name}", helps)
 
 
-def _dialect_advice(result: ScoringResult, reason: Reason, by_dialect: Mapping[str, str]) -> list[str]:
-    if reason is not Reason.ARGUMENTS_NOT_CAPTURED:
-        return []
-    dialects = dict.fromkeys(
-        call.actual.dialect
-        for session in result.sessions
-        for turn in session.turns
-        for call in turn.calls
-        if call.actual is not None and call.verdict.reason is reason
-    )
-    return [f"{name}: {by_dialect[name]}" for name in dialects if by_dialect.get(name)]
+def _advice_of(reason: Reason, dialects: Iterable[str], by_dialect: Mapping[str, str]) -> list[str]:
+    """Return what helps against a reason: what these dialects advise where they do, else what helps everywhere."""
+    names = dict.fromkeys(dialects) if reason is Reason.ARGUMENTS_NOT_CAPTURED else ()
+    return [f"{name}: {by_dialect[name]}" for name in names if by_dialect.get(name)] or [HELP[reason]]

@@ -9,12 +9,12 @@ from enum import StrEnum
 from fractions import Fraction
 
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.metric_results import MetricResult, MetricVerdict
+from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricVerdict
 from goldspan.scoring.result_words import finding_name, judged_calls, mistake_name, reason_words
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.verdict import HARMLESS_REASONS, REASON_TEXT, Label, Reason
-from goldspan.scoring.wording import counted, listed, number_text, printable, score_text
+from goldspan.scoring.wording import LABEL_WORDS, counted, listed, number_text, printable, score_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,10 @@ class Totals:
     without_golden: tuple[str, ...]
     judged_without_golden: Mapping[Label, int]
     """Sessions without golden, by what the metrics with a threshold say of them; not evaluated if none has a score."""
-    calls_expected: int
-    calls_matched: int
-    calls_wrong: int
-    """Calls with wrong arguments, aligned or not."""
-    calls_out_of_order: int
-    calls_missing: int
-    calls_evaluated: int
-    calls_unexpected: int
-    calls_rejected: int
+    calls: Mapping[str, int]
+    """Expected calls, by what became of them."""
+    other_calls: Mapping[str, int]
+    """Calls that nothing expected, and requests that were refused."""
     mean: Fraction | None
     """Mean session score; none where nothing was evaluated, or where goldens used different criteria."""
     lowest_mean: Fraction | None
@@ -52,48 +47,53 @@ class Totals:
 def totals(result: ScoringResult) -> Totals:
     """Sum up a result."""
     scored = [session for session in result.sessions if session.has_golden]
+    others = [session for session in result.sessions if not session.has_golden]
     turns = [turn for session in scored for turn in session.turns]
-    calls = [call for turn in turns for call in turn.calls]
-    faults = Counter(_fault(call) for call in calls if call.verdict.exact not in (None, 1))
-    groups: dict[str, list[Fraction]] = {}
-    for session in scored:
-        if session.verdict.exact is not None:
-            groups.setdefault(session.criterion, []).append(session.verdict.exact)
-    means = [sum(scores, Fraction(0)) / len(scores) for scores in groups.values()]
+    means = _means(scored)
     return Totals(
         sessions=Counter(session.verdict.label for session in scored),
-        without_golden=tuple(
-            printable(s.session.id) for s in result.sessions if s.session and s.verdict.reason is Reason.NO_GOLDEN
-        ),
-        judged_without_golden=Counter(
-            session.label_of_metrics for session in result.sessions if session.metrics and not session.has_golden
-        ),
-        calls_expected=len(calls),
-        calls_matched=sum(call.verdict.exact == 1 for call in calls),
-        calls_wrong=faults[_WRONG],
-        calls_out_of_order=faults[_OUT_OF_ORDER],
-        calls_missing=faults[_NEVER_MADE],
-        calls_evaluated=sum(call.verdict.exact is not None for call in calls),
-        calls_unexpected=sum(len(turn.unpaired_calls) for turn in turns),
-        calls_rejected=sum(len(turn.rejected) for turn in turns),
+        without_golden=tuple(printable(one.session.id) for one in others if one.session),
+        judged_without_golden=Counter(one.label_of_metrics for one in others if one.metrics),
+        calls=Counter(_standing(call) for turn in turns for call in turn.calls),
+        other_calls={
+            "not expected": sum(len(turn.unpaired_calls) for turn in turns),
+            "requested but never executed": sum(len(turn.rejected) for turn in turns),
+        },
         mean=means[0] if len(means) == 1 else None,
         lowest_mean=min(means, default=None),
         not_evaluated=_not_evaluated(scored),
         mistakes=_mistakes(turns),
         findings=_findings(result),
-        seen=tuple(dict.fromkeys(printable(s.golden.key) for s in scored if s.golden)),
-        never_seen=tuple(dict.fromkeys(printable(golden.key) for golden in unseen_goldens(result))),
+        seen=_names(one.golden for one in scored if one.golden),
+        never_seen=_names(unseen_goldens(result)),
     )
 
 
-_WRONG, _OUT_OF_ORDER, _NEVER_MADE = "with wrong arguments", "out of order", "never made"
+def _names(goldens: Iterable[Golden]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(printable(golden.key) for golden in goldens))
 
 
-def _fault(call: CallResult) -> str:
-    """Return what is wrong with a call that is not right."""
+def _means(sessions: Iterable[SessionResult]) -> list[Fraction]:
+    """Return the mean scores, one for each criterion: scores of different ones are never averaged."""
+    groups: dict[str, list[Fraction]] = {}
+    for session in sessions:
+        if session.verdict.exact is not None:
+            groups.setdefault(session.criterion, []).append(session.verdict.exact)
+    return [sum(scores, Fraction(0)) / len(scores) for scores in groups.values()]
+
+
+RIGHT_CALLS = "right"
+_STANDINGS = (RIGHT_CALLS, "with wrong arguments", "out of order", "never made", "not evaluated")
+
+
+def _standing(call: CallResult) -> str:
+    """Return what became of an expected call, aligned or not."""
+    right, wrong, out_of_order, never_made, not_evaluated = _STANDINGS
+    if call.verdict.exact is None or call.verdict.exact == 1:
+        return not_evaluated if call.verdict.exact is None else right
     if call.has_wrong_arguments or (call.actual and call.extra_arguments and call.extra_arguments_count):
-        return _WRONG
-    return _OUT_OF_ORDER if call.out_of_order else _NEVER_MADE
+        return wrong
+    return out_of_order if call.out_of_order else never_made
 
 
 def _not_evaluated(sessions: list[SessionResult]) -> Counter[Reason]:
@@ -285,9 +285,10 @@ def summary_rows(result: ScoringResult, sums: Totals) -> Iterator[tuple[str, str
     presets = dict.fromkeys(one.preset for one in result.sessions if one.preset is not None and one.golden is not None)
     if presets:
         yield "scored by", f"preset {', '.join(presets)}, by another system's rules"
-    if sums.calls_expected:
+    if sums.calls:
         yield "calls", _calls(sums)
-    if metrics := _metric_sums(result):
+    # Those that need no golden have a table of their own.
+    if metrics := "; ".join(map(_metric_sum, metric_totals(result, needs_golden=True))):
         yield "metrics", metrics
     if sums.mistakes:
         yield "mistakes", listed((name for name, times in sums.mistakes for _ in range(times)), 4)
@@ -311,45 +312,24 @@ def _sessions(result: ScoringResult, sums: Totals) -> str:
 
 
 def _labels(counts: Mapping[Label, int]) -> str:
-    words = ((Label.PASS, "passed"), (Label.FAIL, "failed"), (Label.NOT_EVALUATED, "not evaluated"))
-    return _nonzero(*((counts.get(label, 0), word) for label, word in words))
+    return _nonzero({words: counts.get(label, 0) for label, words in LABEL_WORDS.items()})
 
 
 def _calls(sums: Totals) -> str:
-    expected = _nonzero(
-        (sums.calls_matched, "right"),
-        (sums.calls_wrong, _WRONG),
-        (sums.calls_out_of_order, _OUT_OF_ORDER),
-        (sums.calls_missing, _NEVER_MADE),
-        (sums.calls_expected - sums.calls_evaluated, "not evaluated"),
-    )
-    others = _nonzero((sums.calls_unexpected, "not expected"), (sums.calls_rejected, "requested but never executed"))
-    return f"{sums.calls_expected:,} expected: {expected}" + (f"; also {others}" if others else "")
+    expected, others = _nonzero({what: sums.calls.get(what, 0) for what in _STANDINGS}), _nonzero(sums.other_calls)
+    return f"{sum(sums.calls.values()):,} expected: {expected}" + (f"; also {others}" if others else "")
 
 
-def _nonzero(*counts: tuple[int, str]) -> str:
-    return ", ".join(f"{count:,} {what}" for count, what in counts if count > 0)
+def _nonzero(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count > 0)
 
 
-def _metric_sums(result: ScoringResult) -> str:
-    """Sum up each metric over the sessions: means of one metric and one threshold, never of several."""
-    groups: dict[tuple[str, Fraction | None], list[MetricVerdict]] = {}
-    for session in result.sessions:
-        for one in session.metrics:
-            if not one.needs_golden:
-                continue  # has a table of its own
-            groups.setdefault((printable(one.name), one.threshold), []).append(one.verdict)
-    return "; ".join(_metric_sum(name, threshold, verdicts) for (name, threshold), verdicts in groups.items())
-
-
-def _metric_sum(name: str, threshold: Fraction | None, verdicts: list[MetricVerdict]) -> str:
-    scores = [verdict.exact for verdict in verdicts if verdict.exact is not None]
-    text = f"{name} {number_text(sum(scores, Fraction(0)) / len(scores)) if scores else 'without a score'}"
-    if threshold is not None and scores:
-        below = sum(verdict.label is Label.FAIL for verdict in verdicts)
-        text += f", {below:,} below {number_text(threshold)}" if below else f", none below {number_text(threshold)}"
-    errors = _errors(verdicts)
-    broken = sum(map(is_gap, verdicts)) - errors.total()
+def _metric_sum(one: MetricTotals) -> str:
+    text = f"{one.name} {'without a score' if one.score is None else number_text(one.score)}"
+    if one.threshold is not None and one.score is not None:
+        text += f", {f'{one.sessions_failed:,}' if one.sessions_failed else 'none'} below {number_text(one.threshold)}"
+    errors = _errors(one.of_sessions)
+    broken = sum(map(is_gap, one.of_sessions)) - errors.total()
     text += f", {broken:,} not evaluated" if broken else ""
     return text + (f", {errors.total():,} raised {_error_text(errors)}" if errors else "")
 
@@ -368,26 +348,24 @@ def _error_text(errors: Counter[str]) -> str:
     )
 
 
-# Metrics that need no golden: a row for each, and what fails most.
+# Metrics over all sessions: means of one metric and one threshold, never of several.
 
 
 @dataclass(frozen=True, slots=True)
 class MetricTotals:
-    """What a metric that needs no golden says of all sessions."""
+    """What a metric says of all sessions."""
 
     name: str
     threshold: Fraction | None
-    score: Fraction | None
-    """Mean over the sessions that have a score."""
-    unit: str
-    """What is counted: `call`, or `session` for a metric that judges no single calls."""
-    passed: int
-    failed: int
-    """Below the threshold; without a threshold, those of which the metric found something wrong."""
-    not_evaluated: Mapping[Reason, int]
-    sessions_failed: int
-    errors: str
-    """What the metric raised most often."""
+    of_sessions: tuple[MetricVerdict, ...]
+    of_calls: tuple[MetricCall, ...]
+    """None where it judges no single calls."""
+
+    @property
+    def score(self) -> Fraction | None:
+        """Mean over the sessions that have a score."""
+        scores = [verdict.exact for verdict in self.of_sessions if verdict.exact is not None]
+        return sum(scores, Fraction(0)) / len(scores) if scores else None
 
     @property
     def label(self) -> Label | None:
@@ -397,47 +375,64 @@ class MetricTotals:
         return Label.FAIL if self.sessions_failed else Label.NOT_EVALUATED if self.score is None else Label.PASS
 
     @property
+    def sessions_failed(self) -> int:
+        """How many sessions are below the threshold."""
+        return sum(verdict.label is Label.FAIL for verdict in self.of_sessions)
+
+    @property
+    def unit(self) -> str:
+        """What is counted below: `call`, or `session` for a metric that judges no single calls."""
+        return "call" if self.of_calls else "session"
+
+    @property
+    def failed(self) -> int:
+        """Below the threshold; without a threshold, those of which the metric found something wrong."""
+        if not self.of_calls:
+            return self.sessions_failed
+        return sum(one.label is Label.FAIL or (one.label is None and bool(one.failures)) for one in self.of_calls)
+
+    @property
+    def passed(self) -> int:
+        """Those that have a score and did not fail."""
+        return sum(verdict.exact is not None for verdict in self._counted) - self.failed
+
+    @property
+    def not_evaluated(self) -> Counter[Reason]:
+        """Why some have no score."""
+        return Counter(one.reason for one in self._counted if one.reason is not None)
+
+    @property
     def gaps(self) -> int:
-        """How many were not evaluated."""
-        return sum(self.not_evaluated.values())
+        """How many have no score."""
+        return self.not_evaluated.total()
 
     @property
     def reasons(self) -> str:
-        """Why some were not evaluated, with counts."""
-        most_first = sorted(self.not_evaluated.items(), key=lambda item: -item[1])
-        texts = [f"{reason_words(self.name, reason)} {count:,}" for reason, count in most_first]
-        if len(most_first) == 1:
-            texts = [reason_words(self.name, most_first[0][0])]
-        return "; ".join(filter(None, (", ".join(texts), self.errors)))
+        """Why some have no score, with counts, and what the metric raised most often."""
+        counts = [(reason_words(self.name, reason), count) for reason, count in self.not_evaluated.most_common()]
+        words = [text if len(counts) == 1 else f"{text} {count:,}" for text, count in counts]
+        errors = _errors(self.of_sessions)
+        return "; ".join(filter(None, (", ".join(words), _error_text(errors) if errors else "")))
+
+    @property
+    def _counted(self) -> Sequence[MetricVerdict]:
+        return [call.verdict for call in self.of_calls] or self.of_sessions
 
 
-def metric_totals(result: ScoringResult) -> tuple[MetricTotals, ...]:
-    """Sum up each metric that needs no golden."""
+def metric_totals(result: ScoringResult, *, needs_golden: bool = False) -> tuple[MetricTotals, ...]:
+    """Sum up each metric that needs a golden, or that needs none."""
     groups: dict[tuple[str, Fraction | None], list[MetricResult]] = {}
-    for one in (metric for session in result.sessions for metric in session.metrics if not metric.needs_golden):
-        groups.setdefault((one.name, one.threshold), []).append(one)
-    return tuple(_metric_totals(printable(name), found) for (name, _), found in groups.items())
-
-
-def _metric_totals(name: str, found: Sequence[MetricResult]) -> MetricTotals:
-    own = [one.verdict for one in found]
-    calls = [call for one in found for turn in one.turns for call in turn.calls]
-    verdicts = [call.verdict for call in calls] or own
-    failed = sum(call.label is Label.FAIL or (call.label is None and bool(call.failures)) for call in calls)
-    if not calls:
-        failed = sum(verdict.label is Label.FAIL for verdict in verdicts)
-    scores = [verdict.exact for verdict in own if verdict.exact is not None]
-    errors = _errors(own)
-    return MetricTotals(
-        name=name,
-        threshold=found[0].threshold,
-        score=sum(scores, Fraction(0)) / len(scores) if scores else None,
-        unit="call" if calls else "session",
-        passed=sum(verdict.exact is not None for verdict in verdicts) - failed,
-        failed=failed,
-        not_evaluated=Counter(one.reason for one in verdicts if one.reason is not None),
-        sessions_failed=sum(verdict.label is Label.FAIL for verdict in own),
-        errors=_error_text(errors) if errors else "",
+    for one in (metric for session in result.sessions for metric in session.metrics):
+        if one.needs_golden is needs_golden:
+            groups.setdefault((printable(one.name), one.threshold), []).append(one)
+    return tuple(
+        MetricTotals(
+            name,
+            threshold,
+            tuple(one.verdict for one in found),
+            tuple(call for one in found for turn in one.turns for call in turn.calls),
+        )
+        for (name, threshold), found in groups.items()
     )
 
 

@@ -34,16 +34,9 @@ class Annotation(Struct, frozen=True, gc=False):
 def annotate(report: Report) -> Iterator[Annotation]:
     """Yield what failed and what was not evaluated, worst first; as errors only if the run failed."""
     for session in report.worst_first():
-        if session.result.repeated:
-            continue  # its golden is judged over all runs, below
-        failed = session.failed
-        if failed or (session.has_golden and session.reason_code and session.label is Label.NOT_EVALUATED):
-            title = f"{session.name}: {LABEL_WORDS[Label.FAIL if failed else session.label]}"
-            if failed and session.score is not None:
-                title += f" {score_text(session.score).strip()}"
-            error = report.failed and (failed or report.strict)
-            golden = session.result.golden
-            yield _annotation(error, "" if golden is None else golden.source, title, _lines(session))
+        # One of several runs is judged with the others, below.
+        if not session.result.repeated and (session.failed or session.not_evaluated):
+            yield _of_session(report, session)
     for repeat in report.repeats:
         if repeat.label is Label.FAIL:
             title = f"golden {printable(repeat.golden.key)}: failed"
@@ -52,6 +45,15 @@ def annotate(report: Report) -> Iterator[Annotation]:
         title = f"golden {printable(golden.key)}: {REASON_TEXT[Reason.GOLDEN_NEVER_SEEN]}"
         error = report.failed and report.strict
         yield _annotation(error, golden.source, title, [HELP[Reason.GOLDEN_NEVER_SEEN]])
+
+
+def _of_session(report: Report, session: SessionWords) -> Annotation:
+    failed, golden = session.failed, session.result.golden
+    title = f"{session.name}: {LABEL_WORDS[Label.FAIL if failed else session.label]}"
+    if failed and session.score is not None:
+        title += f" {score_text(session.score).strip()}"
+    error = report.failed and (failed or report.strict)
+    return _annotation(error, "" if golden is None else golden.source, title, _lines(session))
 
 
 def github_report(report: Report) -> str:

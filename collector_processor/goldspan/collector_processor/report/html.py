@@ -16,7 +16,7 @@ from html import escape
 from importlib import resources
 
 from goldspan.collector_processor.replay.hints import HELP
-from goldspan.collector_processor.replay.summary_and_exit_code import MetricTotals
+from goldspan.collector_processor.replay.summary_and_exit_code import RIGHT_CALLS, MetricTotals
 from goldspan.collector_processor.report.model import Report
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
@@ -162,8 +162,9 @@ def _summary(report: Report) -> Iterator[str]:
     tiles = [(kind if count else "none", f"{count:,}", words) for kind, count, words in counts]
     if sums.mean is not None:
         tiles.append(("mean", score_text(sums.mean), "mean score"))
-    if sums.calls_expected:
-        tiles.append(("mean", f"{sums.calls_matched:,} / {sums.calls_expected:,}", "calls right"))
+    if sums.calls:
+        right = sums.calls.get(RIGHT_CALLS, 0)
+        tiles.append(("mean", f"{right:,} / {sum(sums.calls.values()):,}", "calls right"))
     for kind, number, words in tiles:
         yield f'<li class="{kind}"><b>{number}</b> {words}</li>'
     yield "</ul><dl>"
@@ -346,10 +347,7 @@ def _sessions(label: Label, report: Report, mistakes: _Mistakes) -> Iterator[str
     of_label = [one for one in report.worst_first() if one.label is label]
     if not of_label:
         return
-    # What is worth a look of the sessions without golden is what failed: of the others there may be any number.
-    others = [one for one in of_label if not one.has_golden and not one.failed]
-    left_out = {id(one) for one in others[_MOST_WITHOUT_GOLDEN:]}
-    sessions = [one for one in of_label if id(one) not in left_out]
+    sessions = _worth_a_look(of_label)
     groups: dict[str, list[SessionWords]] = {}
     for session in sessions:
         groups.setdefault(_cause(session, label, mistakes), []).append(session)
@@ -357,21 +355,30 @@ def _sessions(label: Label, report: Report, mistakes: _Mistakes) -> Iterator[str
     yield f'<section class="part {label.value}{mistakes.classes(sessions)}"><h2>{LABEL_WORDS[label].capitalize()} '
     yield f'<span class="note">{counted(len(of_label), "session")}</span></h2>'
     for cause, alike in sorted(groups.items(), key=lambda item: (not item[1][0].failed, -len(item[1]))):
-        opened = few and (label is not Label.PASS or alike[0].failed)
-        if len(alike) == 1:
-            yield from _session(alike[0], mistakes, opened=opened)
-            continue
-        yield f'<details class="group {label.value}{mistakes.classes(alike)}"{_open(few)}><summary>'
-        yield f'<span class="cause">{html_text(cause)}</span> <b class="count">{len(alike):,}</b> '
-        if example := next((one.detail for one in alike[0].mistakes if one.name == cause), ""):
-            yield f'<span class="brief">{html_text(shorten(example, _BRIEF))}</span>'
-        yield "</summary>"
+        if len(alike) > 1:
+            yield f'<details class="group {label.value}{mistakes.classes(alike)}"{_open(few)}><summary>'
+            yield f'<span class="cause">{html_text(cause)}</span> <b class="count">{len(alike):,}</b> '
+            if example := next((one.detail for one in alike[0].mistakes if one.name == cause), ""):
+                yield f'<span class="brief">{html_text(shorten(example, _BRIEF))}</span>'
+            yield "</summary>"
         for session in alike:
-            yield from _session(session, mistakes, opened=opened)
-        yield "</details>"
-    if left_out:
-        yield f'<p class="note">… and {counted(len(left_out), "more session")} without golden</p>'
+            yield from _session(session, mistakes, opened=few and (label is not Label.PASS or alike[0].failed))
+        if len(alike) > 1:
+            yield "</details>"
+    if len(sessions) < len(of_label):
+        yield f'<p class="note">… and {counted(len(of_label) - len(sessions), "more session")} without golden</p>'
     yield "</section>"
+
+
+def _worth_a_look(sessions: Sequence[SessionWords]) -> list[SessionWords]:
+    """Leave out sessions without golden that did not fail, of which there may be any number, but for the first."""
+    kept: list[SessionWords] = []
+    others = 0
+    for session in sessions:
+        others += not session.has_golden and not session.failed
+        if session.has_golden or session.failed or others <= _MOST_WITHOUT_GOLDEN:
+            kept.append(session)
+    return kept
 
 
 def _cause(session: SessionWords, label: Label, mistakes: _Mistakes) -> str:
@@ -401,14 +408,19 @@ def _session(session: SessionWords, mistakes: _Mistakes, *, opened: bool) -> Ite
         yield f'<p class="reason"><b>{html_text(session.reason)}.</b> {_prose(session.helps)}</p>'
     yield from _metrics(session.metrics)
     for metric in session.metrics:
-        failed_calls = [(turn, call) for turn, call in judged_calls(metric) if call.failures]
-        if failed_calls:
-            yield f'<p class="found-by"><b>{html_text(metric.name)}</b> found:</p>'
-        for index, call in failed_calls:
-            yield from _judged_call(index, call)
+        yield from _found_by(metric)
     for turn in session.result.turns:
         yield from _turn(session.result, turn)
     yield f'<p class="facts">{html_text(" · ".join(session_facts(session)))}</p></details>'
+
+
+def _found_by(metric: MetricResult) -> Iterator[str]:
+    """Yield the calls in which a metric that needs no golden found something wrong."""
+    found = [(turn, call) for turn, call in judged_calls(metric) if call.failures]
+    if found:
+        yield f'<p class="found-by"><b>{html_text(metric.name)}</b> found:</p>'
+    for turn, call in found:
+        yield from _judged_call(turn, call)
 
 
 def _metrics(metrics: Sequence[MetricResult]) -> Iterator[str]:

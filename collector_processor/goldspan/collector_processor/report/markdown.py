@@ -50,12 +50,18 @@ def _blocks(report: Report) -> Iterator[str]:
     yield _bullets([f"**{label}** {_prose(text)}" for label, text in report.summary])
     if report.regressions:
         yield "**Regressed**"
-        yield _bullets([_prose(line) for line in report.regressions])
+        yield _bullets(list(map(_prose, report.regressions)))
     if report.metrics:
         yield _metric_table(report.metrics)
     sessions = [one for one in report.worst_first() if one.has_golden or one.failed]
     if sessions:
         yield _table(sessions)
+    yield from _lists(report)
+    yield from (_details(one) for one in sessions if one.failed or one.label is not Label.PASS)
+
+
+def _lists(report: Report) -> Iterator[str]:
+    """Yield goldens with several runs, what to do, and what could not be read."""
     if report.repeats:
         yield _bullets(
             [f"{MARKS[one.label]} golden {_code(one.golden.key)}: {_prose(str(one))}" for one in report.repeats]
@@ -66,9 +72,6 @@ def _blocks(report: Report) -> Iterator[str]:
     if report.problems:
         lines = [_prose(f"{code}: {text}") for code, text in report.problems]
         yield _folded(f"{counted(len(lines), 'problem')} in the traces", _bullets(lines))
-    for session in sessions:
-        if session.failed or session.label is not Label.PASS:
-            yield _details(session)
 
 
 def _metric_table(metrics: Sequence[MetricTotals]) -> str:
