@@ -4,8 +4,7 @@
     assemble_traces  chunks, sorted by key    -> parts of sessions, with the key of their session
     score_sessions   parts, sorted by key     -> rows of the table of results
 
-In a stream, `assemble_traces_anew` and `score_sessions_anew` take their places: they see all that came so far of a
-trace or session, and say also what a trace or session no longer has.
+A stream calls them anew with all that came so far of a trace or session, and says what it no longer has.
 
 Spark sorts a partition on disk if need be. A worker holds one batch of rows and one trace or session, of which it keeps
 no more than `max_spans`. So neither a large partition nor a giant session takes its memory.
@@ -47,7 +46,7 @@ Batches = Iterable[Any]
 KEYED_COLUMNS = "key binary not null, position bigint not null, data binary not null"
 """Rows between the stages, as Spark's DDL: a digest of an id, the place in the order, chunks and parts as bytes."""
 PART_COLUMNS = f"{KEYED_COLUMNS}, trace binary not null, session binary"
-"""Parts in a stream: also the key of the trace, and the session id as bytes unless the part is empty."""
+"""Parts: also the key of the trace, and the session id as bytes unless the part is empty."""
 PROBLEM_COLUMNS = "code string not null, message string not null, count bigint not null"
 """Rows of `read_problems`."""
 _ROWS = 5_000
@@ -56,7 +55,7 @@ _BYTES = 8 << 20
 _PARTITION_BITS = 33
 _LATEST = 2**63 - 1
 REMOVED = "removed"
-"""The level of the one row of a session that has no results any more."""
+"""The level of the one row of a session that has no results, or none any more."""
 _REMOVED = ResultRow._make(
     {"level": REMOVED, "metric": "", "incomplete": False}.get(name) for name in ResultRow._fields
 )
@@ -114,24 +113,10 @@ def read_traces(batches: Batches, job: ScoringJob, partition: int) -> Iterator[A
 
 
 def assemble_traces(batches: Batches, job: ScoringJob) -> Iterator[Any]:
-    """Assemble each trace into parts of sessions."""
+    """Assemble each trace from all of its chunks into parts of sessions.
 
-    def parts() -> Iterator[SessionPart]:
-        for chunks in _groups(batches):
-            trace: BoundedTrace | None = None
-            for chunk in chunks:
-                trace = trace or BoundedTrace(chunk.trace_id, job.max_spans)
-                trace.add(chunk)
-            if trace is not None:
-                yield from trace.parts(job.settings.assembly)
-
-    yield from _keyed((part.session_id, part.start, part) for part in parts())
-
-
-def assemble_traces_anew(batches: Batches, job: ScoringJob) -> Iterator[Any]:
-    """Assemble each trace from all of its chunks, among which are the ids of sessions that it had parts of.
-
-    A session of which the trace holds nothing any more gets an empty part.
+    In a stream, the ids of sessions that it had parts of are among the chunks: a session of which the trace holds
+    nothing any more gets an empty part.
     """
 
     def parts() -> Iterator[tuple[str, int, SessionPart, bytes, bytes | None]]:
@@ -157,16 +142,7 @@ def assemble_traces_anew(batches: Batches, job: ScoringJob) -> Iterator[Any]:
 
 
 def score_sessions(batches: Batches, job: ScoringJob) -> Iterator[Any]:
-    """Score each session; yield the rows of the table of results."""
-    yield from _scored(batches, job, removed=False)
-
-
-def score_sessions_anew(batches: Batches, job: ScoringJob) -> Iterator[Any]:
-    """Score each session; a session without results has a row that says so."""
-    yield from _scored(batches, job, removed=True)
-
-
-def _scored(batches: Batches, job: ScoringJob, *, removed: bool) -> Iterator[Any]:
+    """Score each session; yield the rows of the table of results. A session without results has a row that says so."""
     rows: list[ResultRow] = []
     for parts in _groups(batches):
         session: BoundedSession | None = None
@@ -176,9 +152,7 @@ def _scored(batches: Batches, job: ScoringJob, *, removed: bool) -> Iterator[Any
         if session is None:
             continue
         found = [row for result in session.results(job.goldens, job.settings) for row in result_rows(result)]
-        rows += found
-        if removed and not found:
-            rows.append(_REMOVED._replace(session=plain(session.session_id)))
+        rows += found or [_REMOVED._replace(session=plain(session.session_id))]
         if len(rows) >= _ROWS:
             yield arrow_batch(rows)
             rows = []

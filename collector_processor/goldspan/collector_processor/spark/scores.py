@@ -23,7 +23,9 @@ from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.spark.partitions import (
     KEYED_COLUMNS,
+    PART_COLUMNS,
     PROBLEM_COLUMNS,
+    REMOVED,
     ScoringJob,
     assemble_traces,
     job_in,
@@ -93,8 +95,8 @@ def score_traces(
     job = job_of(columns, goldens, metrics, preset, tools, threshold, sample, max_spans)
     run = on_workers(df.sparkSession, job)
     chunks = traces.mapInArrow(run(read_traces, numbered=True), KEYED_COLUMNS)
-    parts = _grouped(chunks).mapInArrow(run(assemble_traces), KEYED_COLUMNS)
-    return _grouped(parts).mapInArrow(run(score_sessions), RESULT_COLUMNS)
+    parts = _grouped(chunks).mapInArrow(run(assemble_traces), PART_COLUMNS).select("key", "position", "data")
+    return _grouped(parts).mapInArrow(run(score_sessions), RESULT_COLUMNS).where(f"level <> '{REMOVED}'")
 
 
 def read_problems(df: DataFrame, *, column: str | None = None) -> DataFrame:

@@ -28,9 +28,9 @@ from goldspan.collector_processor.spark.partitions import (
     KEYED_COLUMNS,
     PART_COLUMNS,
     REMOVED,
-    assemble_traces_anew,
+    assemble_traces,
     read_traces,
-    score_sessions_anew,
+    score_sessions,
 )
 from goldspan.collector_processor.spark.scores import RESULT_COLUMNS, Goldens, job_of, on_workers, traces_in
 from goldspan.collector_processor.spark.work_by_key import MAX_SPANS
@@ -117,11 +117,11 @@ def score_stream(
         now = clock()
         chunks.write(rows.mapInArrow(run(read_traces, numbered=True), KEYED_COLUMNS), now)
         records = chunks.with_keys_of(chunks).unionByName(links.with_keys_of(chunks))
-        sessions.write(_grouped(records).mapInArrow(run(assemble_traces_anew), PART_COLUMNS), now)
+        sessions.write(_grouped(records).mapInArrow(run(assemble_traces), PART_COLUMNS), now)
         named = sessions.written().where("session is not null")
         links.write(named.selectExpr("trace as key", "0L as position", "session as data"), now)
         parts = _grouped(sessions.with_keys_of(sessions))
-        results = parts.mapInArrow(run(score_sessions_anew), RESULT_COLUMNS)
+        results = parts.mapInArrow(run(score_sessions), RESULT_COLUMNS)
         sink(results.selectExpr("*", f"{batch}L as batch"), batch)
         for table in (chunks, links, sessions):
             table.tidy(now - retention)
