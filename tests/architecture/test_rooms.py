@@ -138,8 +138,8 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
 
 COLLECTOR = ROOT / "collector_processor/goldspan/collector_processor"
 LAYERS = (
-    {"compression", "export_outage", "metric_threads", "otlp_signals", "server_urls", "timer", "whole_files"},
-    {"bounded_calls", "http_client"},
+    {"compression", "daemon_threads", "export_outage", "metric_threads", "otlp_signals", "server_urls", "whole_files"},
+    {"http_client"},
     {"emit"},
     {"retrying_queue"},
     {"engine", "judge", "sinks"},

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
-from goldspan.collector_processor.bounded_calls import BoundedCalls
+from goldspan.collector_processor.daemon_threads import BoundedCalls
 from goldspan.collector_processor.in_process import span_pipeline, span_processor
 from in_process_rig import Inner, Rig, until
 from scripted_agent import PARIS, golden, golden_set, run_turn

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from goldspan.collector_processor.timer import Timer
+from goldspan.collector_processor.daemon_threads import Timer
 
 
 class Bell:

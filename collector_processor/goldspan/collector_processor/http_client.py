@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from goldspan.collector_processor.timer import call_in_forked_children
+from goldspan.collector_processor.daemon_threads import call_in_forked_children
 
 MAX_BODY = 64 << 10
 """Bytes of a response body that are read, if a client does not say otherwise. A longer body is cut."""

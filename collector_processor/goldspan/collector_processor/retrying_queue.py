@@ -24,10 +24,10 @@ from typing import Generic, TypeVar
 
 from urllib3.exceptions import HTTPError
 
+from goldspan.collector_processor.daemon_threads import Timer, call_in_forked_children
 from goldspan.collector_processor.emit.emitters import suppressed_instrumentation
 from goldspan.collector_processor.export_outage import ExportOutage, without_credentials
 from goldspan.collector_processor.http_client import backoff, describe, requests_end_by
-from goldspan.collector_processor.timer import Timer, call_in_forked_children
 
 _logger = logging.getLogger("goldspan")
 _T = TypeVar("_T")

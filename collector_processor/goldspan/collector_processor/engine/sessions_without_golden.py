@@ -64,12 +64,12 @@ class SessionsWithoutGolden:
 class JoinReport:
     """What a door logs of sessions without a golden. It says nothing twice, and each time more of what is the same.
 
-    The first sessions are told one by one; later a tenth more than were told before must have come.
+    The first sessions are named one by one; later a tenth more than were said before must have come.
     """
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, str]] = set()
-        self._told = 0
+        self._said = 0
 
     def golden_seen(self, golden_set: str, golden: str) -> None:
         """Note that a session of this golden was scored. Empty names are those of a result without golden."""
@@ -93,11 +93,11 @@ class JoinReport:
             last: Nothing is said later: say all that is new.
 
         """
-        self._told = min(self._told, count)  # after a failure the engine and its counts start over
-        new = count - self._told
-        if not new or not goldens or (new < self._told // 10 and not last):
+        self._said = min(self._said, count)  # after a failure the engine and its counts start over
+        new = count - self._said
+        if not new or not goldens or (new < self._said // 10 and not last):
             return None
-        self._told = count
+        self._said = count
         return join_sentence(len(self._seen), goldens, sessions.newest(), count)
 
 

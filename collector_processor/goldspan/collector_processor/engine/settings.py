@@ -54,7 +54,7 @@ class EngineStats:
     repeated: int = 0
     """Records that came again: same trace and span id, and no newer version."""
     late: int = 0
-    """Records of runs that were dropped, so that they can correct nothing."""
+    """Records of traces and runs that were dropped, so that they can correct nothing."""
     evicted_sessions: int = 0
     sessions_without_golden: int = 0
     held_past_timeout: int = 0

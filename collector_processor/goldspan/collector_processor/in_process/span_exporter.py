@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from goldspan.collector_processor.bounded_calls import BoundedCalls
+from goldspan.collector_processor.daemon_threads import BoundedCalls
 from goldspan.scoring.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -36,6 +36,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.util.types import AttributeValue
 
+from goldspan.collector_processor.daemon_threads import Timer, call_in_forked_children
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import (
     MetricEmitter,
@@ -49,7 +50,6 @@ from goldspan.collector_processor.engine.sessions_without_golden import JoinRepo
 from goldspan.collector_processor.engine.settings import EngineStats
 from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter, estimated_size
-from goldspan.collector_processor.timer import Timer, call_in_forked_children
 from goldspan.mappers.readers.sdk import attributes_of
 from goldspan.mappers.spans import LogView
 

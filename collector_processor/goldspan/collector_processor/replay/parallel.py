@@ -237,7 +237,7 @@ _Unread = tuple[int, int, int, str, bytes, _Kept]
 
 
 @dataclass(slots=True)
-class _TraceRecords:
+class _RangeTrace:
     """The records of one trace in a range."""
 
     plain: list[_Plain] = field(default_factory=list[_Plain])
@@ -253,7 +253,7 @@ class _RangeFacts:
     def __init__(self, work: _Work, number: int) -> None:
         self._work = work
         self._number = number
-        self._traces: dict[str, _TraceRecords] = {}
+        self._traces: dict[str, _RangeTrace] = {}
         self._sources: list[_Source] = []
         self._source_numbers: dict[tuple[Callable[..., Any], int], int] = {}
         """By identity of the resource."""
@@ -272,7 +272,7 @@ class _RangeFacts:
                 for trace_id, undecoded in view.by_trace.items():
                     records = traces.get(trace_id)
                     if records is None:
-                        records = traces[trace_id] = _TraceRecords()
+                        records = traces[trace_id] = _RangeTrace()
                     records.plain.append((position, spans, source, undecoded))
             elif isinstance(view, LogView):
                 if (log := registry.read_log(view, content=content)) is not None:
@@ -295,7 +295,7 @@ class _RangeFacts:
     def _add(self, trace_id: str, position: int, read: int, fact: SpanFacts | LogFacts) -> None:
         records = self._traces.get(trace_id)
         if records is None:
-            records = self._traces[trace_id] = _TraceRecords()
+            records = self._traces[trace_id] = _RangeTrace()
         for _, value in fact.session_keys:
             records.named.add(_session(value))
         if isinstance(fact, LogFacts):
@@ -348,7 +348,7 @@ _Parts = tuple[list[_Plain], list[_Unread], bytes]
 _decode: Any = msgspec.msgpack.Decoder(_Parts).decode
 
 
-def _encoded_records(records: _TraceRecords) -> bytes:
+def _encoded_records(records: _RangeTrace) -> bytes:
     packed = _packed(records.facts) if records.facts else b""
     try:
         return _encode((records.plain, records.unread, packed))
@@ -482,8 +482,8 @@ def _records(work: _Work, number: int, share: int) -> Iterator[tuple[int, Replay
             for position, read, source, scope_name, encoded, kept in all_unread:
                 decode, resource = sources[source]
                 content = UnreadSpan(registry, EncodedSpan(encoded, decode, scope_name, resource))
-                told: dict[str, Any] = dict(zip(_KEPT, kept, strict=True))
-                unread = LazySpanFacts(trace_id, resource=resources[source], content=content, **told)
+                outline: dict[str, Any] = dict(zip(_KEPT, kept, strict=True))
+                unread = LazySpanFacts(trace_id, resource=resources[source], content=content, **outline)
                 found.append((position, read, unread))
     found.sort(key=itemgetter(0))
     for _, read, record in found:

@@ -59,7 +59,7 @@ _FAMILY = "rows"
 _TURN = 0.2
 """Seconds between two looks at the clock, the ends of topics and timers."""
 _STEP = 1.0
-"""Seconds by which the watermark moves until a stage is told without need."""
+"""Seconds by which the watermark moves until a stage learns of it without need."""
 _POLL = 0.1
 _NETWORK = 30.0
 """Seconds for a question to the broker."""
@@ -213,7 +213,7 @@ class StreamWorker(BaseSink):
         self._foreign_scores = foreign_scores
         self._metrics = EncodedMetrics("goldspan-stream", instance)
         self._new_points = False
-        self._told_points_at = clock()
+        self._sent_points_at = clock()
         self._without_golden = 0
         self._next_turn = 0.0
         self._uncommitted = False
@@ -408,7 +408,7 @@ class StreamWorker(BaseSink):
                 one.progress.follow_clock(now)
             self._advance(one)
         self._pause_or_resume()
-        self._tell_points(now)
+        self._send_points(now)
 
     def _follow_assignment(self, now: float) -> None:
         manager = self._application._state_manager  # noqa: SLF001 - as above
@@ -484,14 +484,14 @@ class StreamWorker(BaseSink):
                 self._consumer.resume(where)
                 one.paused = False
 
-    def _tell_points(self, now: float) -> None:
+    def _send_points(self, now: float) -> None:
         """Write the metric points, if there are new ones."""
         unmatched = self.sessions_without_golden
         if unmatched > self._without_golden:
             self._metrics.record_no_golden(unmatched - self._without_golden)
             self._without_golden, self._new_points = unmatched, True
-        if self._new_points and now >= self._told_points_at + self._settings.kafka.commit_interval:
-            self._new_points, self._told_points_at = False, now
+        if self._new_points and now >= self._sent_points_at + self._settings.kafka.commit_interval:
+            self._new_points, self._sent_points_at = False, now
             if points := self._metrics.encoded():
                 self._produce(self._topics.metrics, points)
 

@@ -41,7 +41,6 @@ from goldspan.collector_processor.engine.session_scorer import (
     next_step,
 )
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
-from goldspan.collector_processor.engine.settings import EngineStats
 from goldspan.collector_processor.engine.trace_machine import SessionPart
 from goldspan.collector_processor.stream.rows_and_messages import (
     SessionMessage,
@@ -158,8 +157,7 @@ class SessionStage:
         self._settings = context.settings
         self._state = state
         self.stats = StageStats()
-        self._engine_stats = EngineStats()
-        self._scorer = SessionScorer(context.goldens, context.settings, self._engine_stats)
+        self._scorer = SessionScorer(context.goldens, context.settings, self.stats)
         self._watermarks = [0.0] * sources
         self._now = 0.0
         self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
@@ -351,7 +349,6 @@ class SessionStage:
         self._scorer.score(state, session.part, output, complete=complete, incomplete=session.incomplete)
         for problem in output.problems:
             self.stats.problems[problem.code] += 1
-        self.stats.sessions_without_golden = self._engine_stats.sessions_without_golden
         if output.evaluations:
             key = state.id.encode("utf-8", "surrogatepass")
             outputs.append(Logs(key, encoded_events(output.evaluations, int(now * _NANOSECONDS))))

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.results import SessionResult
@@ -111,17 +111,9 @@ class StreamContext:
 
 
 @dataclass(slots=True)
-class StageStats:
-    """What one partition of a stage has counted since it was assigned."""
+class StageStats(EngineStats):
+    """What one partition of a stage has counted since it was assigned. Most of its spans are passed on unread."""
 
-    spans: int = 0
-    """Spans that were read; most are passed on unread."""
-    repeated: int = 0
-    """Records that came again: same trace and span id, and no newer version."""
-    late: int = 0
-    """Records of traces and runs that were dropped, so that they can correct nothing."""
-    held_past_timeout: int = 0
-    sessions_without_golden: int = 0
     problems: Counter[str] = field(default_factory=Counter[str])
     """Spans and rows that could not be read, and other mistakes in telemetry, by code."""
 
