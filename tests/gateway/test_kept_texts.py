@@ -12,8 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.test_worker import Driver, compressing_at_once, judging_by, tenant_of
-from goldspan.collector_processor.encoded_spans.call_records import decode_record, encode_record
-from goldspan.collector_processor.encoded_spans.kept_texts import DROPPED, KeptTexts, lost_text, pieces_of
+from goldspan.collector_processor.encoded_spans.call_records import (
+    DROPPED,
+    KeptTexts,
+    decode_record,
+    encode_record,
+    lost_text,
+    pieces_of,
+)
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.journal.database import Database
 from goldspan.collector_processor.otlp_signals import Signal

@@ -11,7 +11,6 @@ from hypothesis import given
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
 from goldspan.collector_processor.encoded_spans.span_groups import (
     Envelope,
     SpanGroup,
@@ -22,6 +21,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     traces_at,
     with_scores,
 )
+from goldspan.collector_processor.encoded_spans.trace_selection import KeyScanner
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader, message_attributes
 from goldspan.mappers.spans import LogView

@@ -11,10 +11,12 @@ from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.in_process.file_exporter import FileSpanExporter
-    from goldspan.collector_processor.in_process.log_record_processor import ToolParameterMatchLogRecordProcessor
     from goldspan.collector_processor.in_process.session_scope import session_scope
     from goldspan.collector_processor.in_process.span_exporter import ToolParameterMatchExporter
-    from goldspan.collector_processor.in_process.span_processor import ToolParameterMatchSpanProcessor
+    from goldspan.collector_processor.in_process.span_processor import (
+        ToolParameterMatchLogRecordProcessor,
+        ToolParameterMatchSpanProcessor,
+    )
 
 __all__ = [
     "FileSpanExporter",
@@ -28,9 +30,10 @@ __getattr__, __dir__ = names_on_use(
     __name__,
     {
         "goldspan.collector_processor.in_process.file_exporter": "FileSpanExporter",
-        "goldspan.collector_processor.in_process.log_record_processor": "ToolParameterMatchLogRecordProcessor",
         "goldspan.collector_processor.in_process.session_scope": "session_scope",
         "goldspan.collector_processor.in_process.span_exporter": "ToolParameterMatchExporter",
-        "goldspan.collector_processor.in_process.span_processor": "ToolParameterMatchSpanProcessor",
+        "goldspan.collector_processor.in_process.span_processor": (
+            "ToolParameterMatchLogRecordProcessor ToolParameterMatchSpanProcessor"
+        ),
     },
 )

@@ -15,12 +15,13 @@ from typing import Any
 import msgspec
 
 from goldspan.collector_processor.encoded_spans.call_records import (
+    KeptTexts,
     decode_record,
     decode_session,
     encode_record,
     encode_session,
+    lost_text,
 )
-from goldspan.collector_processor.encoded_spans.kept_texts import KeptTexts, lost_text
 from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.engine.store import MemoryStore, TraceState
 from goldspan.mappers.assembly.runs import AssemblySettings

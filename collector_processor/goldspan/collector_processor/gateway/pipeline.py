@@ -8,7 +8,7 @@
        |  queue
     worker, one thread       find the tenant by headers (tenant)
        |
-    tenant                   which spans does a dialect or a golden want? (key_scanner)
+    tenant                   which spans does a dialect or a golden want? (trace_selection)
        |         \
        |          unread:    forwarded as they came; kept a while in the span buffer
        |
@@ -39,8 +39,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from goldspan.collector_processor.encoded_spans.foreign_scores import ForeignScores
-from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, split_request
+from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores, SpanGroup, split_request
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, OutageLog, PendingRequest
 from goldspan.collector_processor.gateway.interfaces import (

@@ -12,8 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-from goldspan.collector_processor.encoded_spans.call_records import decode_record, decode_session
-from goldspan.collector_processor.encoded_spans.kept_texts import is_piece
+from goldspan.collector_processor.encoded_spans.call_records import decode_record, decode_session, is_piece
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, ref_of, split_request
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogEntry

@@ -11,9 +11,7 @@ from typing import NamedTuple
 
 from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
 from goldspan.collector_processor.emit.evaluation import Evaluation, span_attributes
-from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
-from goldspan.collector_processor.encoded_spans.call_records import encode_session
-from goldspan.collector_processor.encoded_spans.kept_texts import KeptTexts, lost_text
+from goldspan.collector_processor.encoded_spans.call_records import KeptTexts, encode_session, lost_text
 from goldspan.collector_processor.encoded_spans.span_groups import (
     EncodedSpanBuffer,
     Envelope,
@@ -22,7 +20,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     join_request,
     with_scores,
 )
-from goldspan.collector_processor.encoded_spans.trace_selection import TraceSelection
+from goldspan.collector_processor.encoded_spans.trace_selection import KeyScanner, TraceSelection
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans
 from goldspan.collector_processor.engine.session_scorer import SessionState

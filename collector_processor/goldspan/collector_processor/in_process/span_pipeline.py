@@ -3,7 +3,7 @@
     thread           step       where                 what happens
     agent            on_start   span_processor        the root is noted, the session of `session_scope` is stamped
     agent            on_end     span_processor        the SDK's BatchSpanProcessor queues the span
-    agent            on_emit    log_record_processor  a log record is queued (`add_log_record`, below)
+    agent            on_emit    span_processor        a log record is queued (`add_log_record`, below)
     batch            export     span_exporter         `SpanPipeline.export` gets a batch of spans
                      filter     trace_filter          spans of traces with a golden are read (mappers), others are not
                      feed       engine/               what was read is joined to calls, turns and sessions

@@ -32,7 +32,7 @@ from quixstreams.sinks import BaseSink
 from quixstreams.state.rocksdb import RocksDBOptions
 
 from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
-from goldspan.collector_processor.encoded_spans.foreign_scores import ForeignScores
+from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.golden_coverage import GoldenCoverage
 from goldspan.collector_processor.serving.prometheus import Sample

@@ -18,12 +18,14 @@ from msgspec.structs import replace
 
 from goldspan.collector_processor.compression import zlib_compress
 from goldspan.collector_processor.encoded_spans.call_records import (
+    KeptContent,
+    Piece,
     decode_record,
     decode_session,
     encode_record,
     encode_session,
+    with_contents,
 )
-from goldspan.collector_processor.encoded_spans.kept_texts import KeptContent, Piece, with_contents
 from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.mappers.assembly.trace_tree import time_order
 from goldspan.mappers.assembly.turn_fragments import FoundSession, Fragment, restored_fragment

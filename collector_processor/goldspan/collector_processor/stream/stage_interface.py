@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.encoded_spans.attribute_key_scanner import KeyScanner
+from goldspan.collector_processor.encoded_spans.trace_selection import KeyScanner
 from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.goldens import GoldenIndex

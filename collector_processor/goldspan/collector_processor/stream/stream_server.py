@@ -21,7 +21,7 @@ from confluent_kafka import KafkaException
 from quixstreams.exceptions import QuixException
 from quixstreams.state.exceptions import InvalidStoreChangelogOffset
 
-from goldspan.collector_processor.encoded_spans.foreign_scores import ForeignScores
+from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores
 from goldspan.collector_processor.serving.admin import Admin
 from goldspan.collector_processor.serving.field_types import ListenAddress
 from goldspan.collector_processor.serving.golden_coverage import GoldenCoverage

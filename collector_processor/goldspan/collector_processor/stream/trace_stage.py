@@ -26,8 +26,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from goldspan.collector_processor.encoded_spans.call_records import decode_record, encode_record
-from goldspan.collector_processor.encoded_spans.kept_texts import KeptTexts, lost_text, pieces_of
+from goldspan.collector_processor.encoded_spans.call_records import (
+    KeptTexts,
+    decode_record,
+    encode_record,
+    lost_text,
+    pieces_of,
+)
 from goldspan.collector_processor.encoded_spans.span_groups import (
     EncodedSpanBuffer,
     Envelope,

@@ -23,12 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from goldspan.collector_processor.encoded_spans.call_records import encode_record
-from goldspan.collector_processor.encoded_spans.kept_texts import pieces_of
+from goldspan.collector_processor.encoded_spans.call_records import encode_record, pieces_of
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
 from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, ExportRequest, Refused
-from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogEntry
-from goldspan.collector_processor.gateway.journal.folder import make_private, write_private
+from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogEntry, make_private, write_private
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal, Outgoing, encode_refs
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.span_facts import Record

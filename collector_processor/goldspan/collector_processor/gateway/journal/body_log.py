@@ -4,6 +4,9 @@ A body is one record of a segment file. A written record survives the end of the
 loss, too. Records never change. A segment is deleted when all its bodies are done and older than the retention. On the
 next start the segments are read record by record, each with a check sum: torn and damaged records are skipped and
 counted, and their file is renamed instead of deleted. A segment that cannot be read now stays for the next start.
+
+Only the owner of the journal's folder may read it. A part of the disk is reserved in it (`Reserve`) for what must be
+written when the disk is full.
 """
 
 from __future__ import annotations
@@ -11,11 +14,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import logging
 import os
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
@@ -366,3 +370,81 @@ def _next_magic(file: IO[bytes], start: int) -> int:
         if len(chunk) < _CHUNK:
             return at + len(chunk)
         at += len(chunk) - len(_MAGIC) + 1
+
+
+_logger = logging.getLogger("goldspan.gateway")
+
+
+def make_private(folder: Path, patterns: Iterable[str]) -> None:
+    """Create a folder if needed; only the owner may read it and the files of these patterns. Raises `OSError`."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files = [(path, 0o600) for pattern in patterns for path in folder.glob(pattern) if path.is_file()]
+    for path, mode in [(folder, 0o700), *files]:
+        try:
+            if path.stat().st_mode & 0o777 != mode:
+                path.chmod(mode)
+        except OSError as error:
+            _logger.warning("%s: others may be able to read it, and that could not be changed: %s", path, error)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner may read: all of it or none. Raises `OSError`."""
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(content)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+class Reserve:
+    """A file that takes up room. It is given up when the disk is full, and taken again when there is room."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        """Keep so many bytes in this file, once `take` was called."""
+        self._path = path
+        self.size_wanted = size
+
+    @property
+    def size(self) -> int:
+        """Bytes that are reserved now."""
+        try:
+            return self._path.stat().st_size
+        except OSError:
+            return 0
+
+    def take(self) -> bool:
+        """Reserve the room; return whether it is reserved and as much is free besides."""
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError:
+            return False
+        before = self.size
+        try:
+            _allocate(file, 2 * self.size_wanted)
+        except OSError:
+            return False
+        else:
+            before = self.size_wanted
+            return True
+        finally:
+            with contextlib.suppress(OSError):
+                os.ftruncate(file, before)
+            os.close(file)
+            if not before:
+                self.give_up()
+
+    def give_up(self) -> None:
+        """Free the room."""
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:  # pragma: no cover - a folder that became read-only
+            _logger.warning("%s: the room that it reserves could not be freed: %s", self._path, error)
+
+
+def _allocate(file: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+        return
+    for at in range(0, size, 1 << 20):  # pragma: no cover - macOS and Windows
+        os.pwrite(file, b"\1" * min(1 << 20, size - at), at)

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.collector_processor.compression import crc32
-from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError
-from goldspan.collector_processor.gateway.journal.folder import write_private
+from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, write_private
 
 _FORMAT = 1
 """The version of the tables, in `pragma user_version`. Version 0 had no check sums."""
