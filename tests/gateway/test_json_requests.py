@@ -17,7 +17,12 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from goldspan.collector_processor.gateway.receive import otlp_json_requests
-from goldspan.collector_processor.gateway.receive.otlp_json_requests import MAX_DEPTH, InvalidRequest, json_to_protobuf
+from goldspan.collector_processor.gateway.receive.otlp_json_requests import (
+    MAX_DEPTH,
+    ConvertedRequest,
+    InvalidRequest,
+    json_to_protobuf,
+)
 from goldspan.collector_processor.otlp_signals import Signal
 from otlp_containers import as_message, requests_of
 from otlp_logs import LOGGED, as_logs_data, log_documents
@@ -40,7 +45,7 @@ def traces(document: Any) -> ExportTraceServiceRequest:
     converted = json_to_protobuf(
         Signal.TRACES, document if isinstance(document, bytes) else json.dumps(document).encode()
     )
-    assert (converted.rejected, converted.message) == (0, "")
+    assert (converted.rejected, converted.bad_fields, converted.message) == (0, 0, "")
     return ExportTraceServiceRequest.FromString(converted.body)
 
 
@@ -180,47 +185,74 @@ def test_not_a_number_is_a_number_of_doubles() -> None:
         assert math.isnan(span.attributes[0].value.double_value)
 
 
+GOOD = {"name": "good", "traceId": TRACE, "spanId": SPAN}
+
+
+def converted_between(bad: Any) -> tuple[ConvertedRequest, list[Any]]:
+    """Convert a request with this span between two good ones."""
+    document = request_of(GOOD, bad, GOOD)
+    converted = json_to_protobuf(Signal.TRACES, json.dumps(document).encode())
+    spans = ExportTraceServiceRequest.FromString(converted.body).resource_spans[0].scope_spans[0].spans
+    assert (spans[0].name, spans[-1].name) == ("good", "good")
+    return converted, list(spans[1:-1])
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"traceId": "xyz"}, 'traceId: found "xyz", expected 32 hex digits'),
-        ({"traceId": 5}, "traceId: found 5, expected 32 hex digits"),
+        ({"traceId": "xyz"}, '.traceId: found "xyz", expected 32 hex digits'),
+        ({"traceId": 5}, ".traceId: found 5, expected 32 hex digits"),
         ({"spanId": TRACE}, "expected 16 hex digits"),
+        ("span", ': found "span", expected an object'),
+    ],
+)
+def test_a_bad_span_is_left_out_and_its_neighbours_are_not(bad: Any, message: str) -> None:
+    converted, spans = converted_between(bad)
+    assert (converted.rejected, converted.bad_fields, spans) == (1, 0, [])
+    assert converted.message.startswith("resourceSpans[0].scopeSpans[0].spans[1]")
+    assert message in converted.message
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
         ({"name": 5}, "name: found 5, expected text"),
         ({"startTimeUnixNano": -1}, "found -1, expected an integer from 0 to 18446744073709551615"),
         ({"startTimeUnixNano": "1" * 30}, "expected an integer"),
         ({"kind": True}, "kind: found true, expected an integer"),
         ({"kind": []}, "kind: found [], expected an integer"),
-        ({"attributes": {"a": 1}}, "attributes: found"),
-        ({"attributes": [{"key": "k", "value": {"boolValue": 1}}]}, "attributes[0].value.boolValue: found 1, expected"),
-        ({"attributes": [{"key": "k", "value": {"bytesValue": "?"}}]}, "expected base64"),
-        ("span", 'found "span", expected an object'),
+        ({"kind": "FOO"}, 'kind: found "FOO", expected one of SPAN_KIND_UNSPECIFIED'),
+        ({"attributes": 5}, "attributes: found 5, expected a list"),
+        ({"attributes": [5]}, "attributes[0]: found 5, expected an object"),
+        ({"status": {"code": []}}, "code: found [], expected an integer"),
+        ({"links": [{"traceId": 5}]}, "links[0].traceId: found 5, expected 32 hex digits"),
     ],
 )
-def test_a_bad_span_is_left_out_and_its_neighbours_are_not(bad: Any, message: str) -> None:
-    good = {"name": "good", "traceId": TRACE, "spanId": SPAN}
-    document = request_of(good, good)
-    document["resourceSpans"][0]["scopeSpans"][0]["spans"].insert(1, bad)
-    converted = json_to_protobuf(Signal.TRACES, json.dumps(document).encode())
-    assert converted.rejected == 1
-    assert converted.message.startswith("resourceSpans[0].scopeSpans[0].spans[1]")
+def test_a_bad_field_is_left_out_and_its_span_is_not(bad: Any, message: str) -> None:
+    converted, [span] = converted_between({**GOOD, **bad})
+    assert (converted.rejected, converted.bad_fields) == (0, 1)
+    assert (span.trace_id.hex(), span.span_id.hex()) == (TRACE, SPAN)
+    assert converted.message.startswith("resourceSpans[0].scopeSpans[0].spans[1].")
     assert message in converted.message
-    spans = ExportTraceServiceRequest.FromString(converted.body).resource_spans[0].scope_spans[0].spans
-    assert [span.name for span in spans] == ["good", "good"]
 
 
-def test_what_is_wrong_around_spans_takes_them_along_and_counts_them() -> None:
+def test_what_is_wrong_around_spans_costs_none_that_can_be_read() -> None:
     document = request_of({"name": "a"}, {"name": "b"})
     document["resourceSpans"].append({"resource": {"attributes": 5}, "scopeSpans": [{"spans": [{}, {}, {}]}]})
+    document["resourceSpans"].append({"scopeSpans": 5})
     converted = json_to_protobuf(Signal.TRACES, json.dumps(document).encode())
-    assert converted.rejected == 3
-    assert len(ExportTraceServiceRequest.FromString(converted.body).resource_spans) == 1
+    assert (converted.rejected, converted.bad_fields) == (1, 1)
+    groups = ExportTraceServiceRequest.FromString(converted.body).resource_spans
+    assert [len(group.scope_spans[0].spans) for group in groups] == [2, 3]
 
 
-def test_rejected_metrics_are_counted_in_data_points() -> None:
+def test_a_bad_field_costs_no_data_point() -> None:
     points = [{"asInt": "1"}, {"asInt": "2"}]
     document = {"resourceMetrics": [{"scopeMetrics": [{"metrics": [{"name": 5, "gauge": {"dataPoints": points}}]}]}]}
-    assert json_to_protobuf(Signal.METRICS, json.dumps(document).encode()).rejected == 2
+    converted = json_to_protobuf(Signal.METRICS, json.dumps(document).encode())
+    assert (converted.rejected, converted.bad_fields) == (0, 1)
+    [metric] = ExportMetricsServiceRequest.FromString(converted.body).resource_metrics[0].scope_metrics[0].metrics
+    assert [point.as_int for point in metric.gauge.data_points] == [1, 2]
 
 
 def nested(levels: int) -> dict[str, Any]:

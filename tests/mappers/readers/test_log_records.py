@@ -200,7 +200,9 @@ def test_one_file_may_hold_both(tmp_path: Path) -> None:
     ],
 )
 def test_where_a_record_has_no_time_the_observation_has_one(times: dict[str, Any], expected: int) -> None:
-    (view,) = read({**RECORD, **times})
+    problems: list[Problem] = []
+    (view,) = views({**RECORD, **times}, problems.append)
+    assert len(problems) == (2 if times["timeUnixNano"] == "soon" else 0)
     assert view.time == expected
 
 
@@ -210,8 +212,6 @@ def test_where_a_record_has_no_time_the_observation_has_one(times: dict[str, Any
         ({"traceId": ""}, "trace_id", ""),
         ({"traceId": "0" * 32}, "trace_id", ""),
         ({"spanId": SPAN.upper()}, "span_id", SPAN),
-        ({"spanId": 3}, "span_id", ""),
-        ({"eventName": 3}, "event_name", ""),
         ({"body": "bare"}, "body", "bare"),
         ({"body": {}}, "body", None),
         ({"body": {"stringValue": "x"}}, "body", "x"),
@@ -221,6 +221,14 @@ def test_where_a_record_has_no_time_the_observation_has_one(times: dict[str, Any
 def test_wrong_types_cost_only_themselves(change: dict[str, Any], field: str, expected: Any) -> None:
     (view,) = read({**RECORD, **change})
     assert getattr(view, field) == expected
+
+
+def test_a_field_that_cannot_be_read_is_a_problem_and_an_id_costs_the_record() -> None:
+    problems: list[Problem] = []
+    bad = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{**RECORD, "eventName": 3}, {**RECORD, "spanId": 3}]}]}]}
+    (view,) = views(bad, problems.append)
+    assert view.event_name == ""
+    assert [problem.message.partition(" ")[0] for problem in problems] == ["eventName", "spanId"]
 
 
 def test_what_is_no_record_is_a_problem_and_its_neighbours_are_read() -> None:

@@ -60,7 +60,9 @@ class OtlpResponse:
     message: str = ""
     retry_after_seconds: float | None = None
     rejected: int = 0
-    """Spans, log records or data points that were left out of an accepted request."""
+    """Spans, log records or metrics that were left out of an accepted request."""
+    bad_fields: int = 0
+    """Fields that were left out of the others."""
 
     @property
     def retry_after(self) -> str | None:
@@ -72,8 +74,9 @@ def encode_response(signal: Signal, response: OtlpResponse, *, as_json: bool) ->
     """Return the body of an HTTP response: the response message of the signal, or a Status after an error."""
     if response.status is not RequestStatus.OK:
         return status_as_json(response) if as_json else status_as_protobuf(response)
-    if not response.rejected:
+    if not (response.rejected or response.bad_fields):
         return b"{}" if as_json else b""
+    # Without rejected records the message is a warning.
     partial = {REJECTED_FIELDS[signal]: response.rejected, "error_message": response.message}
     message = RESPONSE_MESSAGES[signal](partial_success=partial)
     return json_format.MessageToJson(message, indent=None).encode() if as_json else bytes(message.SerializeToString())

@@ -21,7 +21,8 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 HELP = {
     "goldspan_receiver_requests_total": "Received requests, by protocol, signal and outcome.",
     "goldspan_receiver_bytes_total": "Bytes of their bodies, as received.",
-    "goldspan_receiver_dropped_items_total": "Spans, log records and data points of OTLP/JSON that were invalid.",
+    "goldspan_receiver_dropped_items_total": "Spans, log records and metrics of OTLP/JSON that were invalid.",
+    "goldspan_receiver_bad_fields_total": "Fields of OTLP/JSON that could not be read and were left out.",
     "goldspan_receiver_requests_in_flight": "Requests that are not in the journal yet.",
     "goldspan_receiver_bytes_in_flight": "Bytes of their bodies, compressed and decompressed.",
     "goldspan_receiver_connections": "Open connections of the HTTP receiver.",

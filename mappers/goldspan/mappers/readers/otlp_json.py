@@ -5,13 +5,118 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from types import NoneType
 from typing import Any, NamedTuple
 
 from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, describe
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence
+from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence, shown
 from goldspan.scoring.sessions import SpanRef
+
+# How each type of field may be written, at every door: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+#
+#     "startTimeUnixNano": "17"  17  17.0  "1.7e1"      an integer
+#     "kind": 3  "3"  "SPAN_KIND_CLIENT"  "client"      an enumeration
+#     "kind": "FOO"  true  [3]                          unreadable: BadValueError
+#
+# A field that cannot be read is left out and counted, and its record is kept. A record whose ids cannot be read, or
+# that is no object, is left out itself.
+
+_MAX_DIGITS = 40
+_DIGITS_OF_NOW = 19
+"""Of nanoseconds from 2001 to 2286."""
+_MAX_SHOWN = 60
+
+
+class BadValueError(ValueError):
+    """A value that its field cannot hold: `found ..., expected ...`."""
+
+    def __init__(self, value: object, expected: str) -> None:
+        super().__init__(f"found {shown(value, _MAX_SHOWN)}, expected {expected}")
+
+
+def as_text(value: object) -> str:
+    """Read a text. Raises BadValueError, as all of these functions."""
+    if isinstance(value, str):
+        return value
+    raise BadValueError(value, "text")
+
+
+def as_boolean(value: object) -> bool:
+    """Read true or false."""
+    if isinstance(value, bool):
+        return value
+    raise BadValueError(value, "true or false")
+
+
+def as_number(value: object) -> float:
+    """Read a double. "NaN", "Infinity" and "-Infinity" are protobuf's spellings."""
+    try:
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            return float(value)
+    except (ValueError, OverflowError):
+        pass
+    raise BadValueError(value, "a number")
+
+
+def as_integer(value: object, least: int = -(1 << 63), most: int = (1 << 63) - 1) -> int:
+    """Read an integer between two bounds: a number, or a text with one. Protobuf accepts `1.0` and `1e3` too."""
+    number: object = value
+    try:
+        if type(value) is str and len(value) <= _MAX_DIGITS:
+            number = int(value) if value.removeprefix("-").isdecimal() else float(value)
+        if type(number) is float and number.is_integer():
+            number = int(number)
+    except ValueError:
+        pass
+    if type(number) is int and least <= number <= most:
+        return number
+    raise BadValueError(value, f"an integer from {least} to {most}")
+
+
+def as_enum(value: object, numbers: Mapping[str, int]) -> int:
+    """Read a number, or a name that `enum_names` knows."""
+    if isinstance(value, str) and not value.isdecimal():
+        if (found := numbers.get(value.upper())) is None:
+            raise BadValueError(value, f"one of {', '.join(numbers)}")
+        return found
+    return as_integer(value, -(1 << 31), (1 << 31) - 1)
+
+
+def enum_names(numbers: Mapping[str, int]) -> dict[str, int]:
+    """Return the numbers of an enumeration by the names that are written: with what all begin with, and without."""
+    first, *others = numbers
+    prefix = next(
+        first[:end] for end in range(len(first), -1, -1) if all(one.startswith(first[:end]) for one in others)
+    )
+    return {**numbers, **{name.removeprefix(prefix): number for name, number in numbers.items()}}
+
+
+def as_bytes(value: object) -> bytes:
+    """Read base64, of either alphabet."""
+    if isinstance(value, str):
+        try:
+            return base64.b64decode(value.replace("-", "+").replace("_", "/"), validate=True)
+        except (binascii.Error, ValueError):
+            pass
+    raise BadValueError(value, "base64")
+
+
+def as_id(value: object, size: int) -> bytes:
+    """Read the bytes of an id, which OTLP/JSON writes in hex, and `json_format` of protobuf in base64; or of none."""
+    if isinstance(value, str):
+        text = value.strip()
+        try:
+            if len(text) in (2 * size, 0):
+                return bytes.fromhex(text)
+            if len(text) == (size + 2) // 3 * 4 and len(found := base64.b64decode(text, validate=True)) == size:
+                return found
+        except (ValueError, binascii.Error):
+            pass
+    raise BadValueError(value, f"{2 * size} hex digits")
+
 
 # Attribute values of OTLP/JSON (`AnyValue`), decoded to plain Python without ever raising.
 #
@@ -73,41 +178,21 @@ def encode_value(value: object) -> dict[str, Any]:
     return {"stringValue": value if isinstance(value, str) else str(value)}
 
 
-def integer(inner: object) -> Any:
-    """Decode an int64, which JSON writers put as a string or as a number; anything else passes as it is.
+def _or_as_it_is(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what reads a value; one that it cannot read passes as it is."""
 
-    Protobuf's JSON mapping accepts `1.0` and `1e3` for integers, in quotes and without.
-    """
-    if type(inner) is not str and type(inner) is not float:
-        return inner
-    try:
-        return int(inner)
-    except (ValueError, OverflowError):
-        pass
-    try:
-        number = float(inner)
-        return int(number) if number.is_integer() else inner
-    except (ValueError, OverflowError):
-        return inner
-
-
-def _double(inner: Any, _: int) -> Any:
-    # "NaN", "Infinity" and "-Infinity" are the protobuf spellings; float() knows all three.
-    if isinstance(inner, str | int) and not isinstance(inner, bool):
+    def decode(inner: Any) -> Any:
         try:
-            return float(inner)
-        except (ValueError, OverflowError):
+            return read(inner)
+        except BadValueError:
             return inner
-    return inner
+
+    return decode
 
 
-def _bytes(inner: Any, _: int) -> Any:
-    if isinstance(inner, str):
-        try:
-            return base64.b64decode(inner.replace("-", "+").replace("_", "/"), validate=True)
-        except (binascii.Error, ValueError):
-            return inner
-    return inner
+integer = _or_as_it_is(as_integer)
+"""Decodes an int64, which JSON writers put as a string or as a number; anything else passes as it is."""
+_double, _bytes = _or_as_it_is(as_number), _or_as_it_is(as_bytes)
 
 
 def _array(inner: Any, depth: int) -> Any:
@@ -127,11 +212,11 @@ def _kvlist(inner: Any, depth: int) -> Any:
 _JSON_KINDS: dict[str, Callable[[Any, int], Any]] = {
     "stringValue": lambda inner, _: inner,
     "intValue": lambda inner, _: integer(inner),
-    "doubleValue": _double,
+    "doubleValue": lambda inner, _: _double(inner),
     "boolValue": lambda inner, _: inner,
     "arrayValue": _array,
     "kvlistValue": _kvlist,
-    "bytesValue": _bytes,
+    "bytesValue": lambda inner, _: _bytes(inner),
 }
 # json_format writes the proto spelling if it preserves field names.
 _KINDS = _JSON_KINDS | {kind.replace("V", "_v"): decode for kind, decode in _JSON_KINDS.items()}
@@ -141,8 +226,31 @@ _KINDS = _JSON_KINDS | {kind.replace("V", "_v"): decode for kind, decode in _JSO
 
 SPAN_KINDS = {"INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER": 4, "CONSUMER": 5}
 STATUS_CODES = {"OK": 1, "ERROR": 2}
+_KIND_NAMES = enum_names({f"SPAN_KIND_{name}": number for name, number in {"UNSPECIFIED": 0, **SPAN_KINDS}.items()})
+_STATUS_NAMES = enum_names({f"STATUS_CODE_{name}": number for name, number in {"UNSET": 0, **STATUS_CODES}.items()})
 _IS_REMOTE = 0x200
 """`SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK` of trace.proto."""
+_MAX_ENUM, _MAX_FLAGS, _MAX_TIME = (1 << 31) - 1, (1 << 32) - 1, (1 << 64) - 1
+
+
+def as_kind(value: object) -> int:
+    """Read a `SpanKind`. Raises BadValueError."""
+    return as_enum(value, _KIND_NAMES)
+
+
+def as_flags(value: object) -> int:
+    """Read the flags of a span. Raises BadValueError."""
+    return as_integer(value, 0, _MAX_FLAGS)
+
+
+def as_time(value: object) -> int:
+    """Read nanoseconds since the epoch. Raises BadValueError."""
+    return as_integer(value, 0, _MAX_TIME)
+
+
+def as_code(value: object) -> int:
+    """Read a `StatusCode`. Raises BadValueError."""
+    return as_enum(value, _STATUS_NAMES)
 
 
 def hex_id(value: object, length: int) -> str:
@@ -167,24 +275,35 @@ def hex_id(value: object, length: int) -> str:
 
 def nanoseconds(value: object) -> int:
     """Return nanoseconds since the epoch from a number or a text; 0 if invalid."""
-    number = integer(value)
-    return number if isinstance(number, int) and number > 0 else 0
+    if type(value) is str and len(value) == _DIGITS_OF_NOW and value.isdecimal():
+        return int(value)  # as most are
+    return _or_zero(as_time, value)
 
 
 def span_kind(value: object) -> int:
     """Return a `SpanKind` from a number or a name; 0 if invalid."""
-    return _enum(value, "SPAN_KIND_", SPAN_KINDS)
+    if type(value) is int and 0 <= value <= _MAX_ENUM:
+        return value  # as most are
+    return _or_zero(as_kind, value)
 
 
 def is_remote(flags: object) -> bool:
     """Return whether a span's flags say that its parent is in another process."""
-    number = integer(flags)
-    return isinstance(number, int) and bool(number & _IS_REMOTE)
+    if type(flags) is int and 0 <= flags <= _MAX_FLAGS:
+        return bool(flags & _IS_REMOTE)  # as most are
+    return bool(_or_zero(as_flags, flags) & _IS_REMOTE)
 
 
 def status_code(status: object) -> int:
     """Return the `StatusCode` of a status from a number or a name; 0 if invalid."""
-    return _enum(status.get("code"), "STATUS_CODE_", STATUS_CODES) if is_dict(status) else 0
+    return _or_zero(as_code, status.get("code")) if is_dict(status) else 0
+
+
+def _or_zero(read: Callable[[object], int], value: object) -> int:
+    try:
+        return 0 if value is None else read(value)
+    except BadValueError:
+        return 0
 
 
 def text_of(holder: object, field: str) -> str:
@@ -213,16 +332,6 @@ def _ids(raw: dict[str, Any]) -> tuple[str, str]:
     return trace_id, hex_id(raw.get("spanId") or raw.get("span_id"), 16)
 
 
-def _enum(value: object, prefix: str, names: Mapping[str, int]) -> int:
-    if type(value) is int:
-        return value
-    if isinstance(value, str):
-        if value.isdecimal() and len(value) < 4:
-            return int(value)
-        return names.get(value.upper().removeprefix(prefix), 0)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
 class _Signal(NamedTuple):
     """The field names of each level of one signal, the usual name first."""
 
@@ -239,7 +348,56 @@ _SPANS = _Signal(
 _LOGS = _Signal(("resourceLogs", "resource_logs"), ("scopeLogs", "scope_logs"), ("logRecords", "log_records"))
 _LOG_MARKS = frozenset({"observedTimeUnixNano", "observed_time_unix_nano", "timeUnixNano", "time_unix_nano"})
 _SPAN_MARKS = frozenset({"spanId", "span_id", "traceId", "trace_id", "startTimeUnixNano", "attributes", "name"})
+_Fields = Sequence[tuple[str, str, Callable[[Any], object]]]
+"""Two spellings of a field, and what reads it or raises BadValueError."""
+
+
+def _as_list(value: object) -> object:
+    if is_list(value):
+        return value
+    raise BadValueError(value, "a list")
+
+
+def _as_status(value: object) -> object:
+    if not is_dict(value):
+        raise BadValueError(value, "an object")
+    if (code := value.get("code")) is not None:
+        as_code(code)
+    return value
+
+
+_IDS = (("traceId", "trace_id"), ("spanId", "span_id"), ("parentSpanId", "parent_span_id"))
+_SPAN_FIELDS: _Fields = (
+    ("name", "name", as_text),
+    ("kind", "kind", as_kind),
+    ("startTimeUnixNano", "start_time_unix_nano", as_time),
+    ("endTimeUnixNano", "end_time_unix_nano", as_time),
+    ("flags", "flags", as_flags),
+    ("status", "status", _as_status),
+    ("events", "events", _as_list),
+    ("links", "links", _as_list),
+)
+_LOG_FIELDS: _Fields = (
+    ("timeUnixNano", "time_unix_nano", as_time),
+    ("observedTimeUnixNano", "observed_time_unix_nano", as_time),
+    ("eventName", "event_name", as_text),
+)
 _RECENT_RESOURCES = 8
+_TYPED = ("traceId", "spanId", "name", "kind", "parentSpanId", "flags", "events", "links")
+_USUAL_TYPES = frozenset(
+    (str, str, str, int, *others)
+    for others in product((str, NoneType), (int, NoneType), (list, NoneType), (list, NoneType))
+)
+_FLAGS, _CODES = range(_MAX_FLAGS + 1), (0, 1, 2)
+
+
+def _is_usual(raw: Mapping[str, Any]) -> bool:
+    """Tell whether a span is written as exporters write it, so that its fields need not be looked at one by one."""
+    if tuple(map(type, map(raw.get, _TYPED))) not in _USUAL_TYPES or raw["kind"] not in _FLAGS:
+        return False
+    status = raw.get("status")
+    code_is_usual = status is None or (is_dict(status) and status.get("code", 0) in _CODES)
+    return code_is_usual and (raw.get("flags") or 0) in _FLAGS
 
 
 class JsonReader:
@@ -284,9 +442,9 @@ class JsonReader:
         if "resourceMetrics" in item or "resource_metrics" in item:
             self.records += 1
         elif "startTimeUnixNano" not in item and not _LOG_MARKS.isdisjoint(item):
-            yield self._log(item, None, self.resource(None))
+            yield from self._log(item, None, self.resource(None), source)
         elif not _SPAN_MARKS.isdisjoint(item):
-            yield self.span(item, None, self.resource(None), source)
+            yield from self.span(item, None, self.resource(None), source)
         elif item:
             keys = ", ".join(repr(str(key)) for key in list(item)[:5])
             self._problem(BAD_RECORD, f"found an object with the keys {keys}; expected resourceSpans or a span", source)
@@ -308,13 +466,15 @@ class JsonReader:
             if not is_dict(record):
                 self._problem(BAD_SPAN, f"found {describe(record)} in {signal.records[0]}; expected an object", source)
             elif signal is _LOGS:
-                yield self._log(record, scope, resource)
+                yield from self._log(record, scope, resource, source)
             else:
-                yield self.span(record, scope, resource, source)
+                yield from self.span(record, scope, resource, source)
 
-    def _log(self, raw: dict[str, Any], scope: object, resource: ResourceView) -> LogView:
+    def _log(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> Iterator[LogView]:
         self.records += 1
-        return LogView(
+        if not self._is_usable(raw, _LOG_FIELDS, "log record", source):
+            return
+        yield LogView(
             *_ids(raw),
             nanoseconds(raw.get("timeUnixNano") or raw.get("time_unix_nano"))
             or nanoseconds(raw.get("observedTimeUnixNano") or raw.get("observed_time_unix_nano")),
@@ -325,21 +485,25 @@ class JsonReader:
             resource,
         )
 
-    def span(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> SpanView:
-        """Read one span of this scope and resource."""
+    def span(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> Iterator[SpanView]:
+        """Yield one span of this scope and resource, or none if its ids cannot be read."""
         self.records += 1
+        start = nanoseconds(raw.get("startTimeUnixNano") or raw.get("start_time_unix_nano"))
+        end = nanoseconds(raw.get("endTimeUnixNano") or raw.get("end_time_unix_nano"))
+        if not (start and end and _is_usual(raw)) and not self._is_usable(raw, _SPAN_FIELDS, "span", source):
+            return
         attributes = raw.get("attributes")
         if attributes is not None and not isinstance(attributes, list | dict):
             message = f"found {describe(attributes)} as the attributes of span {raw.get('name')!r}; expected a list"
             self._problem(BAD_SPAN, message, source)
         trace_id, span_id = _ids(raw)
-        return DecodedSpan(
+        yield DecodedSpan(
             trace_id,
             span_id,
             hex_id(raw.get("parentSpanId") or raw.get("parent_span_id"), 16),
             text_of(raw, "name"),
-            nanoseconds(raw.get("startTimeUnixNano") or raw.get("start_time_unix_nano")),
-            nanoseconds(raw.get("endTimeUnixNano") or raw.get("end_time_unix_nano")),
+            start,
+            end,
             span_kind(raw.get("kind")),
             is_remote(raw.get("flags")),
             status_code(raw.get("status")),
@@ -350,6 +514,24 @@ class JsonReader:
             text_of(scope, "name"),
             resource,
         )
+
+    def _is_usable(self, raw: Mapping[str, Any], fields: _Fields, what: str, source: str) -> bool:
+        """Report the fields of a record that cannot be read; False if its ids cannot be, which may be any text here."""
+        for name, other, read in fields:
+            value = raw.get(name)
+            if value is None and (value := raw.get(other)) is None:
+                continue
+            try:
+                read(value)
+            except BadValueError as error:
+                self._problem(BAD_SPAN, f"{name} of {what} {raw.get('name')!r}: {error}; it is left out", source)
+        for name, other in _IDS:
+            value = raw.get(name) or raw.get(other)
+            if value and not isinstance(value, str):
+                message = f"{name} of {what} {raw.get('name')!r}: found {describe(value)}, expected hex digits"
+                self._problem(BAD_SPAN, message, source)
+                return False
+        return True
 
     def _list(self, value: object, field: str, source: str) -> list[Any]:
         if value is None:

@@ -13,12 +13,16 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from goldspan.mappers.readers.otlp_json import (
+    BadValueError,
     JsonReader,
+    as_code,
+    as_flags,
+    as_kind,
     decode_value,
     event_views,
     hex_id,
@@ -26,7 +30,6 @@ from goldspan.mappers.readers.otlp_json import (
     link_refs,
     span_kind,
     status_code,
-    text_of,
 )
 from goldspan.mappers.spans import (
     ENTRY_KINDS,
@@ -59,6 +62,10 @@ _UNUSUAL = re.compile(r'[\0-\x1f"/\\\x7f-\uffff]')
 """What may be escaped in JSON in several ways."""
 
 
+_Time = Annotated[int, msgspec.Meta(ge=0)]
+_Flags = Annotated[int, msgspec.Meta(ge=0, le=0xFFFFFFFF)]
+
+
 class _Pair(msgspec.Struct, gc=False, omit_defaults=True):
     key: str
     value: msgspec.Raw = _NOTHING
@@ -68,19 +75,24 @@ class _Value(msgspec.Struct, gc=False, rename="camel"):
     string_value: str | None = None
 
 
+class _Status(msgspec.Struct, gc=False, omit_defaults=True):
+    code: int | str | None = None
+    message: str | None = None
+
+
 class _Span(msgspec.Struct, gc=False, omit_defaults=True, rename="camel"):
     trace_id: str | None = None
     span_id: str | None = None
     parent_span_id: str | None = None
     name: str | None = None
     kind: int | str | None = None
-    start_time_unix_nano: int | None = None
-    end_time_unix_nano: int | None = None
-    flags: int | str | None = None
+    start_time_unix_nano: _Time | None = None
+    end_time_unix_nano: _Time | None = None
+    flags: _Flags | str | None = None
     attributes: msgspec.Raw = _NOTHING
-    events: msgspec.Raw = _NOTHING
-    links: msgspec.Raw = _NOTHING
-    status: msgspec.Raw = _NOTHING
+    events: list[msgspec.Raw] | None = None
+    links: list[msgspec.Raw] | None = None
+    status: _Status | None = None
     # A field of type null is one that must not be there.
     snake_trace_id: None = msgspec.field(default=None, name="trace_id")
     snake_span_id: None = msgspec.field(default=None, name="span_id")
@@ -158,8 +170,7 @@ class LazyJsonSpan(Encodable):
         self.span_id = hex_id(raw.span_id, 16)
         self.parent_id = hex_id(raw.parent_span_id, 16) if raw.parent_span_id else ""
         start, end, kind = raw.start_time_unix_nano or 0, raw.end_time_unix_nano or 0, raw.kind
-        self.start = start if start > 0 else 0
-        self.end = end if end > 0 else 0
+        self.start, self.end = start, end
         self.kind = kind if type(kind) is int else span_kind(kind)
         self.attributes: UndecodedAttributes[msgspec.Raw] = UndecodedAttributes(
             {pair.key: pair.value for pair in pairs or ()}, _value
@@ -184,19 +195,21 @@ class LazyJsonSpan(Encodable):
 
     @property
     def status_code(self) -> int:
-        return status_code(_decoded(self._raw.status))
+        status = self._raw.status
+        return 0 if status is None else status_code({"code": status.code})
 
     @property
     def status_message(self) -> str:
-        return text_of(_decoded(self._raw.status), "message")
+        status = self._raw.status
+        return "" if status is None else status.message or ""
 
     @property
     def events(self) -> Sequence[EventView]:
-        return event_views(_decoded(raw)) if (raw := self._raw.events) else ()
+        return event_views(list(map(_decoded, raw))) if (raw := self._raw.events) else ()
 
     @property
     def links(self) -> Sequence[SpanRef]:
-        return link_refs(_decoded(self._raw.links))
+        return link_refs(list(map(_decoded, self._raw.links or ())))
 
 
 def _decoded_span(encoded: bytes, scope_name: str, resource: ResourceView) -> LazyJsonSpan:
@@ -216,7 +229,7 @@ class LazyReader:
             resource = self._resource(bytes(group.resource))
             for scope_spans in group.scope_spans or ():
                 for span in scope_spans.spans or ():
-                    yield self._view(span, _name(scope_spans), resource, place)
+                    yield from self._views(span, _name(scope_spans), resource, place)
 
     def marked(self, request: LazyRequest, markers: Markers, place: str) -> Iterator[SpanView | PlainSpans]:
         """Yield the spans of a request that hold any of these markers, and the others together."""
@@ -231,7 +244,7 @@ class LazyReader:
                     left_out = set(map(id, others))
                     for span in spans:
                         if id(span) not in left_out:
-                            yield self._view(span, scope_name, resource, place)
+                            yield from self._views(span, scope_name, resource, place)
                 self._plain.records += len(others)
                 for span in others:
                     trace_id = span.trace_id or ""
@@ -241,13 +254,16 @@ class LazyReader:
             if plain:
                 yield PlainSpans(plain, _skeleton, resource)
 
-    def _view(self, span: _Span, scope_name: str, resource: ResourceView, place: str) -> SpanView:
+    def _views(self, span: _Span, scope_name: str, resource: ResourceView, place: str) -> Iterator[SpanView]:
         try:
+            if isinstance(span.kind, str) or isinstance(span.flags, str) or span.status is not None:
+                _check(span)
             view = LazyJsonSpan(span, scope_name, resource)
-        except msgspec.DecodeError:
-            return self._plain.span(_parsed(span), {"name": scope_name}, resource, place)
+        except (msgspec.DecodeError, BadValueError):
+            yield from self._plain.span(_parsed(span), {"name": scope_name}, resource, place)
+            return
         self._plain.records += 1
-        return view
+        yield view
 
     def _resource(self, raw: bytes) -> ResourceView:
         view = self._resources.get(raw)
@@ -258,9 +274,22 @@ class LazyReader:
         return view
 
 
+def _check(span: _Span) -> None:
+    """Raise BadValueError for a field that the plain way reports, beside what its type excludes."""
+    if isinstance(span.kind, str):
+        as_kind(span.kind)
+    if isinstance(span.flags, str):
+        as_flags(span.flags)
+    if span.status is not None and isinstance(span.status.code, str):
+        as_code(span.status.code)
+
+
 def _parsed(span: _Span) -> dict[str, Any]:
     """Return a span as `json.loads` does."""
     values = {field.encode_name: getattr(span, field.name) for field in msgspec.structs.fields(_Span)}
+    values["status"] = msgspec.to_builtins(span.status)
+    for name in ("events", "links"):
+        values[name] = None if values[name] is None else list(map(_decoded, values[name]))
     return {name: _decoded(value) if isinstance(value, msgspec.Raw) else value for name, value in values.items()}
 
 
@@ -322,8 +351,8 @@ def _skeleton(span: _PlainSpan) -> SpanOutline:
     return (
         span_id,
         hex_id(parent_id, 16) if parent_id else "",
-        start if start is not None and start > 0 else 0,
-        end if end is not None and end > 0 else 0,
+        start or 0,
+        end or 0,
         (flags is not None and is_remote(flags)) or span_kind(kind) in ENTRY_KINDS,
     )
 

@@ -1,28 +1,25 @@
 """Converts OTLP/JSON requests to protobuf, so that the rest of the gateway knows one encoding.
 
 The converters are made from the descriptors of OTLP's messages: field names in camelCase (or as in the `.proto` files),
-ids in hex, other bytes in base64, 64-bit integers as text or numbers, enumerations as numbers or names, unknown fields
-ignored (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding). protobuf's `json_format` takes five times as
-long, knows no ids in hex, and refuses a request for one invalid value.
+unknown fields ignored, and each type read as `otlp_json` of the mappers reads it in files. protobuf's `json_format`
+takes five times as long, knows no ids in hex, and refuses a request for one invalid value.
+
+    {"spans": [{"name": "a", "kind": "FOO"}, {"name": "b", "traceId": "xyz"}, 5]}
+    the span "a" without its kind: one bad field      "b" has no usable id, 5 is no span: two records rejected
 
 Python objects take twenty times the memory of their JSON. So of a large request only `_PART_BYTES` at a time are
 decoded, and only one large request at a time: since Python runs one thread, two would not take less time. What remains
 is some 70 bytes for each item of the lists around that part, which a bound on the values of a request bounds.
-
-An invalid span, log record or metric does not affect the others: it is dropped, counted and named in the partial
-success of the response.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,7 +28,22 @@ from google.protobuf.message_factory import GetMessageClass
 
 from goldspan.collector_processor.emit.otlp_encoding import encoded_field, varint
 from goldspan.collector_processor.otlp_signals import REQUEST_MESSAGES, Signal
-from goldspan.scoring.json_values import is_dict, is_list, shown
+from goldspan.mappers.readers.otlp_json import (
+    BadValueError,
+    as_boolean,
+    as_bytes,
+    as_enum,
+    as_id,
+    as_integer,
+    as_number,
+    as_text,
+    decode_attributes,
+    decode_value,
+    encode_attributes,
+    encode_value,
+    enum_names,
+)
+from goldspan.scoring.json_values import is_dict, is_list
 
 JSON_BYTES_A_VALUE = 8
 """What a value takes at least, on average, in a request of the largest size: `{"intValue":"1"}` has two."""
@@ -43,27 +55,14 @@ _LISTS_OF_RECORDS = frozenset({
     "resource_logs", "scope_logs", "log_records",
     "resource_metrics", "scope_metrics", "metrics",
 })  # fmt: skip
-"""Lists whose invalid items are dropped one by one."""
-_COUNTED_LISTS = frozenset({"spans", "logRecords", "log_records", "dataPoints", "data_points"})
-"""Lists whose items a partial success counts."""
-_JSON_LISTS = _LISTS_OF_RECORDS | {
-    "resourceSpans",
-    "scopeSpans",
-    "resourceLogs",
-    "scopeLogs",
-    "resourceMetrics",
-    "scopeMetrics",
-}
-_LEVELS_OF_RECORDS = 5
-"""Resource, scope, metric, its data, data point."""
-_DATA = frozenset({"gauge", "sum", "histogram", "exponentialHistogram", "exponential_histogram", "summary"})
-"""Fields of a metric with its data points."""
+"""Lists whose items are rejected one by one, and counted. Nothing stands for one that is no list."""
 _HEX_BYTES = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
+_NEEDED = frozenset({*_HEX_BYTES, "key"}) | _LISTS_OF_RECORDS
+"""Fields without which what holds them is left out too, up to the nearest item of a list."""
 _INTEGERS = {
     FieldDescriptor.TYPE_INT32: (32, True),
     FieldDescriptor.TYPE_SINT32: (32, True),
     FieldDescriptor.TYPE_SFIXED32: (32, True),
-    FieldDescriptor.TYPE_ENUM: (32, True),
     FieldDescriptor.TYPE_INT64: (64, True),
     FieldDescriptor.TYPE_SINT64: (64, True),
     FieldDescriptor.TYPE_SFIXED64: (64, True),
@@ -90,24 +89,32 @@ class InvalidRequest(ValueError):  # noqa: N818 - it becomes a response
     """The body is not an OTLP/JSON request."""
 
 
+class TooManyValues(Exception):  # noqa: N818 - it becomes a response
+    """The request has more JSON values than it may."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConvertedRequest:
-    """A request as protobuf, and what was dropped from it."""
+    """A request as protobuf, and what was left out of it."""
 
     body: bytes
     rejected: int = 0
-    """Dropped spans, log records or data points."""
+    """Records: spans, log records or metrics, or what should hold them."""
+    bad_fields: int = 0
+    """Fields of other records."""
     message: str = ""
-    """The first error, with its path in the request."""
+    """The first of both, with its path in the request."""
 
 
-class _InvalidValue(ValueError):  # noqa: N818 - it drops the nearest record
-    """A value that its field cannot hold. Its path is added step by step, from the inside out."""
+class _InvalidValue(ValueError):  # noqa: N818 - it becomes a part of a response
+    """What cannot be read. Its path is added step by step, from the inside out."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, is_fatal: bool = False) -> None:
         super().__init__(message)
         self._message = message
         self._steps: list[str] = []
+        self.is_fatal = is_fatal
+        """Whether the whole record is left out."""
 
     def within(self, step: str) -> _InvalidValue:
         self._steps.append(step)
@@ -119,43 +126,39 @@ class _InvalidValue(ValueError):  # noqa: N818 - it drops the nearest record
 
 
 @dataclass(slots=True)
-class _DroppedRecords:
-    """What was dropped from one request."""
+class _LeftOut:
+    """What was left out of one request."""
 
     rejected: int = 0
+    bad_fields: int = 0
     message: str = ""
     path: list[str] = field(default_factory=list[str])
-    """The lists around the current value, each with the index of its item."""
+    """The lists of records around the current value, each with the index of its item."""
 
-    def add(self, records: int, error: _InvalidValue) -> None:
-        self.rejected += max(1, records)
+    def add(self, error: _InvalidValue) -> None:
         if not self.message:
             for step in reversed(self.path):
                 error.within(f".{step}")
             self.message = str(error)
 
 
-class TooManyValues(Exception):  # noqa: N818 - it becomes a response
-    """The request has more JSON values than it may."""
-
-
 def json_to_protobuf(signal: Signal, text: bytes, max_values: int | None = None) -> ConvertedRequest:
     """Return the request as protobuf. Raises InvalidRequest if none of it can be used, and TooManyValues."""
-    dropped = _DroppedRecords()
+    left_out = _LeftOut()
     request = _message(REQUEST_MESSAGES[signal].DESCRIPTOR)
     try:
         if len(text) <= _PART_BYTES:
-            body = request.encode(_loads(text), dropped, 1)
+            body = request.encode(_loads(text), left_out, 1)
         else:
             with _large_request:
                 if max_values is not None and _has_more_values(text, max_values):
                     raise TooManyValues(f"expected at most {max_values:,} JSON values")
-                body = request.encode_text(_strict_json(text), dropped, 1)
+                body = request.encode_text(_strict_json(text), left_out, 1)
     except _InvalidValue as error:
         raise InvalidRequest(str(error)) from None
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"not JSON: {error}") from None
-    return ConvertedRequest(body, dropped.rejected, dropped.message)
+    return ConvertedRequest(body, left_out.rejected, left_out.bad_fields, left_out.message)
 
 
 _NULL = msgspec.Raw(b"null")
@@ -202,34 +205,36 @@ def _size(text: _Text) -> int:
     return memoryview(text).nbytes
 
 
-def _split_list(text: _Text) -> list[msgspec.Raw]:
-    try:
-        return msgspec.json.decode(text, type=list[msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise _InvalidValue(f"found {_start(text)}, expected a list") from None
-
-
 def _start(text: _Text) -> str:
     start = bytes(memoryview(text)[:_SHOWN]).decode("utf-8", "replace")
     return start if _size(text) <= _SHOWN else f"{start}..."
 
 
-_Convert = Callable[[Any, _DroppedRecords, int], Any]
-"""Returns the value of a field as its message takes it. Arguments: value, dropped records, nesting depth."""
-_Scalar = Callable[[object], object]
-"""Returns the value of a field that holds no message."""
-_Encode = Callable[[_Text, _DroppedRecords, int], bytes]
-"""Returns a field as protobuf, from its text."""
+def _split(text: _Text, kind: Any, expected: str) -> Any:
+    """Return the parts of a large text, each as text."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise _InvalidValue(f"found {_start(text)}, expected {expected}") from None
+
+
+def _part(text: _Text) -> object:
+    try:
+        return _loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _InvalidValue(f"not JSON: {error}") from None
 
 
 class _Field(NamedTuple):
     """One field of a message: of a decoded value, and of a text that is too large to be decoded as a whole."""
 
     name: str
-    scalar: _Scalar | None
+    scalar: Callable[[Any], object] | None
     """Converts a value that is neither a message nor a list."""
-    convert: _Convert
-    encode: _Encode
+    convert: Callable[[Any, _LeftOut, int], Any]
+    """Returns the value as the message takes it. Arguments: value, what is left out, nesting depth."""
+    encode: Callable[[_Text, _LeftOut, int], bytes]
+    """Returns the field as protobuf, from its text."""
 
 
 @cache
@@ -243,15 +248,15 @@ class _Message:
     def __init__(self, descriptor: Descriptor) -> None:
         self._descriptor = descriptor
         self._new = GetMessageClass(descriptor)
+        self.is_value = descriptor.name == "AnyValue"
         self._fields: dict[str, _Field] | None = None
         self._parts: type[msgspec.Struct] = msgspec.Struct
         """The fields, each as text."""
 
-    def __call__(self, value: object, dropped: _DroppedRecords, depth: int) -> dict[str, Any]:
+    def __call__(self, value: object, left_out: _LeftOut, depth: int) -> dict[str, Any]:
         if not is_dict(value):
-            raise _InvalidValue(f"found {shown(value, _SHOWN)}, expected an object")
-        if depth > MAX_DEPTH:
-            raise _InvalidValue(f"nested more than {MAX_DEPTH} levels deep")
+            raise _InvalidValue(str(BadValueError(value, "an object")))
+        self._check(depth)
         fields = self._fields or self._look_up()
         arguments: dict[str, Any] = {}
         for key, item in value.items():
@@ -260,40 +265,44 @@ class _Message:
                 continue
             name, scalar, convert, _ = found
             try:
-                arguments[name] = convert(item, dropped, depth) if scalar is None else scalar(item)
-            except _InvalidValue as error:
-                raise error.within(f".{key}") from None
+                arguments[name] = convert(item, left_out, depth) if scalar is None else scalar(item)
+            except (BadValueError, _InvalidValue) as error:
+                self._leave_out(name, key, error, left_out)
         return arguments
 
-    def encode(self, value: object, dropped: _DroppedRecords, depth: int) -> bytes:
+    def encode(self, value: object, left_out: _LeftOut, depth: int) -> bytes:
         """Return a decoded value as protobuf."""
-        return self._new(**self(value, dropped, depth)).SerializeToString()
+        return self._new(**self(value, left_out, depth)).SerializeToString()
 
-    def encode_text(self, text: _Text, dropped: _DroppedRecords, depth: int) -> bytes:
+    def encode_text(self, text: _Text, left_out: _LeftOut, depth: int) -> bytes:
         """Return a text as protobuf, in parts if it is large."""
         if _size(text) <= _PART_BYTES:
-            return self.encode(_part(text), dropped, depth)
-        if depth > MAX_DEPTH:
-            raise _InvalidValue(f"nested more than {MAX_DEPTH} levels deep")
+            return self.encode(_part(text), left_out, depth)
+        self._check(depth)
         fields = self._fields or self._look_up()
         encoded: dict[str, bytes] = {}
-        for key, item in self.split(text).items():
-            found = fields[key]
+        found = _split(text, self._parts, "an object")
+        for key, one in fields.items():
+            part = getattr(found, key)
+            if part is None or part == _NULL:
+                continue
             try:
-                encoded[found.name] = found.encode(item, dropped, depth)
-            except _InvalidValue as error:
-                raise error.within(f".{key}") from None
+                encoded[one.name] = one.encode(part, left_out, depth)
+            except (BadValueError, _InvalidValue) as error:
+                self._leave_out(one.name, key, error, left_out)
         return b"".join(encoded.values())
 
-    def split(self, text: _Text) -> dict[str, msgspec.Raw]:
-        """Return the texts of the fields that a text has, except null. Nothing is made of unknown fields."""
-        fields = self._fields or self._look_up()
-        try:
-            found = msgspec.json.decode(text, type=self._parts)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise _InvalidValue(f"found {_start(text)}, expected an object") from None
-        parts = {name: getattr(found, name) for name in fields}
-        return {name: part for name, part in parts.items() if part is not None and part != _NULL}
+    def _check(self, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise _InvalidValue(f"nested more than {MAX_DEPTH} levels deep", is_fatal=True)
+
+    def _leave_out(self, name: str, key: str, error: ValueError, left_out: _LeftOut) -> None:
+        """Count a field that cannot be read, or raise if its message cannot do without it."""
+        invalid = (error if isinstance(error, _InvalidValue) else _InvalidValue(str(error))).within(f".{key}")
+        if invalid.is_fatal or name in _NEEDED or self.is_value:
+            raise invalid from None
+        left_out.bad_fields += 1
+        left_out.add(invalid)
 
     def _look_up(self) -> dict[str, _Field]:
         fields = [(one, _field(one, self._new)) for one in self._descriptor.fields]
@@ -302,11 +311,18 @@ class _Message:
         return self._fields
 
 
-def _part(text: _Text) -> object:
-    try:
-        return _loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _InvalidValue(f"not JSON: {error}") from None
+def _as_in_files(value: _Message) -> Callable[[Any, _LeftOut, int], dict[str, Any]]:
+    """Return what converts a value of an attribute, also one that was left bare, or put under a wrong kind."""
+
+    def read(found: Any, left_out: _LeftOut, depth: int) -> dict[str, Any]:
+        try:
+            return value(found, left_out, depth)
+        except _InvalidValue as error:
+            if error.is_fatal:
+                raise
+            return value(encode_value(decode_value(found)), left_out, depth)
+
+    return read
 
 
 def _field(one: FieldDescriptor, new: Any) -> _Field:
@@ -318,11 +334,23 @@ def _field(one: FieldDescriptor, new: Any) -> _Field:
     return _one_message(one.name, message, varint(one.number << 3 | 2))
 
 
-def _one_scalar(name: str, scalar: _Scalar, new: Any) -> _Field:
-    def convert(value: Any, _dropped: _DroppedRecords, _depth: int) -> object:
+def _one_message(name: str, message: _Message, tag: bytes) -> _Field:
+    read = _as_in_files(message) if message.is_value else message
+
+    def convert(value: Any, left_out: _LeftOut, depth: int) -> dict[str, Any]:
+        return read(value, left_out, depth + 1)
+
+    def encode(text: _Text, left_out: _LeftOut, depth: int) -> bytes:
+        return encoded_field(tag, message.encode_text(text, left_out, depth + 1))
+
+    return _Field(name, None, convert, encode)
+
+
+def _one_scalar(name: str, scalar: Callable[[Any], object], new: Any) -> _Field:
+    def convert(value: Any, _left_out: _LeftOut, _depth: int) -> object:
         return scalar(value)
 
-    def encode(text: _Text, _dropped: _DroppedRecords, _depth: int) -> bytes:
+    def encode(text: _Text, _left_out: _LeftOut, _depth: int) -> bytes:
         if _size(text) > _SHOWN and bytes(memoryview(text)[:1]) in (b"[", b"{"):
             raise _InvalidValue(f"found {_start(text)}, expected one value")
         return bytes(new(**{name: scalar(_part(text))}).SerializeToString())
@@ -330,11 +358,11 @@ def _one_scalar(name: str, scalar: _Scalar, new: Any) -> _Field:
     return _Field(name, scalar, convert, encode)
 
 
-def _scalars(name: str, scalar: _Scalar, new: Any) -> _Field:
-    def convert(value: Any, _dropped: _DroppedRecords, _depth: int) -> list[object]:
-        return [scalar(item) for item in _list(value)]
+def _scalars(name: str, scalar: Callable[[Any], object], new: Any) -> _Field:
+    def convert(value: Any, _left_out: _LeftOut, _depth: int) -> list[object]:
+        return list(map(scalar, _list(value)))
 
-    def encode(text: _Text, _dropped: _DroppedRecords, _depth: int) -> bytes:
+    def encode(text: _Text, _left_out: _LeftOut, _depth: int) -> bytes:
         items = _list(_part(text))
         parts = (items[at : at + _PART_ITEMS] for at in range(0, len(items), _PART_ITEMS))
         return b"".join(new(**{name: list(map(scalar, part))}).SerializeToString() for part in parts)
@@ -342,63 +370,55 @@ def _scalars(name: str, scalar: _Scalar, new: Any) -> _Field:
     return _Field(name, None, convert, encode)
 
 
-def _one_message(name: str, message: _Message, tag: bytes) -> _Field:
-    def convert(value: Any, dropped: _DroppedRecords, depth: int) -> dict[str, Any]:
-        return message(value, dropped, depth + 1)
-
-    def encode(text: _Text, dropped: _DroppedRecords, depth: int) -> bytes:
-        return encoded_field(tag, message.encode_text(text, dropped, depth + 1))
-
-    return _Field(name, None, convert, encode)
-
-
 def _messages(one: FieldDescriptor, message: _Message, new: Any) -> _Field:
-    """Return a list of messages. Of a list of records, each invalid one is dropped."""
+    """Return a list of messages. An item that cannot be read is left out: a record counts as rejected."""
     name, json_name, tag = one.name, one.json_name, varint(one.number << 3 | 2)
     are_records = name in _LISTS_OF_RECORDS
+    are_pairs = one.message_type is not None and one.message_type.name == "KeyValue"
+    read = _as_in_files(message) if message.is_value else message
 
-    def convert_records(value: Any, dropped: _DroppedRecords, depth: int, first: int = 0) -> list[dict[str, Any]]:
-        converted: list[dict[str, Any]] = []
-        items = _list(value)
-        dropped.path.append("")
-        for index, item in enumerate(items, first):
-            dropped.path[-1] = f"{json_name}[{index}]"
-            try:
-                converted.append(message(item, dropped, depth + 1))
-            except _InvalidValue as error:
-                dropped.add(_count_records(item), error)
-        dropped.path.pop()
-        return converted
-
-    def convert_messages(value: Any, dropped: _DroppedRecords, depth: int, first: int = 0) -> list[dict[str, Any]]:
-        converted: list[dict[str, Any]] = []
-        for index, item in enumerate(_list(value), first):
-            try:
-                converted.append(message(item, dropped, depth + 1))
-            except _InvalidValue as error:
-                raise error.within(f"[{index}]") from None
-        return converted
-
-    convert = convert_records if are_records else convert_messages
-
-    def encode_one(text: _Text, dropped: _DroppedRecords, depth: int, index: int) -> bytes:
+    def leave_out(index: int, error: _InvalidValue, left_out: _LeftOut) -> None:
         if are_records:
-            dropped.path.append(f"{json_name}[{index}]")
+            left_out.rejected += 1
+        elif error.is_fatal:
+            raise error.within(f"[{index}]") from None
+        else:
+            left_out.bad_fields += 1
+            error.within(f".{json_name}[{index}]")
+        left_out.add(error)
+
+    def convert(value: Any, left_out: _LeftOut, depth: int, first: int = 0) -> list[dict[str, Any]]:
+        if are_pairs and is_dict(value):
+            value = encode_attributes(decode_attributes(value))
+        converted: list[dict[str, Any]] = []
+        if are_records:
+            left_out.path.append("")
+        for index, item in enumerate(_list(value), first):
+            if are_records:
+                left_out.path[-1] = f"{json_name}[{index}]"
+            try:
+                converted.append(read(item, left_out, depth + 1))
+            except _InvalidValue as error:
+                leave_out(index, error, left_out)
+        if are_records:
+            left_out.path.pop()
+        return converted
+
+    def encode_one(index: int, text: _Text, left_out: _LeftOut, depth: int) -> bytes:
+        if are_records:
+            left_out.path.append(f"{json_name}[{index}]")
         try:
-            content = message.encode_text(text, dropped, depth + 1)
+            return encoded_field(tag, message.encode_text(text, left_out, depth + 1))
         except _InvalidValue as error:
-            if not are_records:
-                raise error.within(f"[{index}]") from None
-            dropped.add(_count_in_text(text), error)
+            leave_out(index, error, left_out)
             return b""
         finally:
             if are_records:
-                dropped.path.pop()
-        return encoded_field(tag, content)
+                left_out.path.pop()
 
-    def encode(text: _Text, dropped: _DroppedRecords, depth: int) -> bytes:
+    def encode(text: _Text, left_out: _LeftOut, depth: int) -> bytes:
         encoded = bytearray()
-        items = _split_list(text)
+        items: list[msgspec.Raw] = _split(text, list[msgspec.Raw], "a list")
         for first, end in _parts(items):
             try:
                 part = _loads(b"[%b]" % b",".join(items[first:end])) if end > first + 1 else None
@@ -406,9 +426,9 @@ def _messages(one: FieldDescriptor, message: _Message, new: Any) -> _Field:
                 part = None
             if part is None:
                 for index in range(first, end):
-                    encoded += encode_one(items[index], dropped, depth, index)
+                    encoded += encode_one(index, items[index], left_out, depth)
             else:
-                encoded += new(**{name: convert(part, dropped, depth, first)}).SerializeToString()
+                encoded += new(**{name: convert(part, left_out, depth, first)}).SerializeToString()
         return bytes(encoded)
 
     return _Field(name, None, convert, encode)
@@ -426,125 +446,30 @@ def _parts(items: list[msgspec.Raw]) -> Iterator[tuple[int, int]]:
         yield first, len(items)
 
 
-def _scalar(one: FieldDescriptor) -> _Scalar:
+def _scalar(one: FieldDescriptor) -> Callable[[Any], object]:
     if one.type in _INTEGERS:
         bits, signed = _INTEGERS[one.type]
-        names: dict[Any, int] = (
-            {} if one.enum_type is None else {each.name: each.number for each in one.enum_type.values}
-        )
-        return lambda value: _integer(names.get(value, value) if isinstance(value, str) else value, bits, signed=signed)
+        least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        return partial(as_integer, least=least, most=most)
+    if one.enum_type is not None:
+        return partial(as_enum, numbers=enum_names({each.name: each.number for each in one.enum_type.values}))
     if one.type == FieldDescriptor.TYPE_BYTES:
         size = _HEX_BYTES.get(one.name)
-        return _base64 if size is None else lambda value: _hex(value, size)
+        return as_bytes if size is None else partial(as_id, size=size)
     return {
         FieldDescriptor.TYPE_STRING: _text,
-        FieldDescriptor.TYPE_BOOL: _bool,
-        FieldDescriptor.TYPE_DOUBLE: _double,
+        FieldDescriptor.TYPE_BOOL: as_boolean,
+        FieldDescriptor.TYPE_DOUBLE: as_number,
     }[one.type]
 
 
-def _list(value: object) -> Sequence[object]:
-    if not is_list(value):
-        raise _InvalidValue(f"found {shown(value, _SHOWN)}, expected a list")
-    return value
-
-
 def _text(value: object) -> str | bytes:
-    if not isinstance(value, str):
-        raise _InvalidValue(f"found {shown(value, _SHOWN)}, expected text")
-    return value if value.isascii() else value.encode("utf-8", "replace")
+    if type(value) is str and value.isascii():
+        return value
+    return as_text(value).encode("utf-8", "replace")
 
 
-def _bool(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise _InvalidValue(f"found {shown(value, _SHOWN)}, expected true or false")
+def _list(value: object) -> Sequence[Any]:
+    if not is_list(value):
+        raise BadValueError(value, "a list")
     return value
-
-
-def _double(value: object) -> float:
-    try:
-        if isinstance(value, str | int | float) and not isinstance(value, bool):
-            return float(value)
-    except (ValueError, OverflowError):
-        pass
-    raise _InvalidValue(f"found {shown(value, _SHOWN)}, expected a number")
-
-
-def _integer(value: object, bits: int, *, signed: bool) -> int:
-    """Return the number, which may be written as text, if it fits so many bits."""
-    number = value
-    if isinstance(value, str) and len(value) <= 21 and value.strip().lstrip("-").isascii():
-        try:
-            number = int(value)
-        except ValueError:
-            number = value
-    elif isinstance(value, float) and value.is_integer():
-        number = int(value)
-    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
-        raise _InvalidValue(f"found {shown(value, _SHOWN)}, expected an integer from {least} to {most}")
-    return number
-
-
-def _hex(value: object, size: int) -> bytes:
-    if isinstance(value, str):
-        try:
-            if len(value) in (2 * size, 0):
-                return bytes.fromhex(value)
-            if len(value) == (size + 2) // 3 * 4 and len(found := base64.b64decode(value, validate=True)) == size:
-                # `json_format` of protobuf writes ids like any other bytes.
-                return found
-        except (ValueError, binascii.Error):
-            pass
-    raise _InvalidValue(f"found {shown(value, _SHOWN)}, expected {2 * size} hex digits")
-
-
-def _base64(value: object) -> bytes:
-    if isinstance(value, str):
-        try:
-            return base64.b64decode(value.replace("-", "+").replace("_", "/"), validate=True)
-        except (ValueError, binascii.Error):
-            pass
-    raise _InvalidValue(f"found {shown(value, _SHOWN)}, expected base64")
-
-
-def _count_records(item: object) -> int:
-    """Count the spans, log records or data points in a dropped part of a request."""
-    if not is_dict(item):
-        return 0
-    total = 0
-    for name, inner in item.items():
-        if name in _COUNTED_LISTS and is_list(inner):
-            total += len(inner)
-        elif is_list(inner):
-            total += sum(_count_records(one) for one in inner)
-        elif name in _DATA:
-            total += _count_records(inner)
-    return total
-
-
-def _count_in_text(text: _Text, levels: int = _LEVELS_OF_RECORDS) -> int:
-    """Do the same in a text, which may be large."""
-    try:
-        if _size(text) <= _PART_BYTES:
-            return _count_records(_part(text))
-        found = msgspec.json.decode(text, type=_Records)
-        total = 0
-        for name in found.__struct_fields__ if levels else ():
-            inner = getattr(found, name)
-            if inner is None or inner == _NULL:
-                continue
-            if name in _DATA:
-                total += _count_in_text(inner, levels - 1)
-            else:
-                items = _split_list(inner)
-                total += len(items) if name in _COUNTED_LISTS else sum(_count_in_text(one, levels - 1) for one in items)
-    except (_InvalidValue, msgspec.DecodeError, UnicodeDecodeError):
-        return 0
-    return total
-
-
-_Records = msgspec.defstruct(
-    "_Records", [(name, msgspec.Raw, None) for name in sorted(_JSON_LISTS | _COUNTED_LISTS | _DATA)], gc=False
-)
-"""What holds records, each as text."""

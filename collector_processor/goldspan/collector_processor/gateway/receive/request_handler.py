@@ -78,6 +78,7 @@ class RequestHandler:
         self._requests: Counter[tuple[str, str, str]] = Counter()
         self._bytes: Counter[tuple[str, str]] = Counter()
         self._dropped: Counter[tuple[str, str]] = Counter()
+        self._bad_fields: Counter[tuple[str, str]] = Counter()
 
     def reserve(self) -> Reservation | OtlpResponse:
         """Count a request before its body is read, or return why it is refused."""
@@ -132,7 +133,7 @@ class RequestHandler:
             return OtlpResponse(RequestStatus.MALFORMED, f"body: {reason}")
         except LimitReached as reason:
             return busy(reason)
-        rejected, message = 0, ""
+        rejected, bad_fields, message = 0, 0, ""
         if request.protocol == "http/json":
             try:
                 max_values = self.limits.max_request_bytes // JSON_BYTES_A_VALUE
@@ -147,7 +148,8 @@ class RequestHandler:
             if len(converted.body) > self.limits.max_request_bytes:
                 message = f"body: as protobuf {len(converted.body):,} bytes, at most {self.limits.max_request_bytes:,}"
                 return OtlpResponse(RequestStatus.TOO_LARGE, message)
-            body, rejected, message = converted.body, converted.rejected, converted.message
+            body, message = converted.body, converted.message
+            rejected, bad_fields = converted.rejected, converted.bad_fields
         if _has_more_records(body, self.limits.max_request_bytes // _BYTES_A_RECORD):
             message = (
                 f"body: more than {self.limits.max_request_bytes // _BYTES_A_RECORD:,} records; send smaller requests"
@@ -155,7 +157,7 @@ class RequestHandler:
             return OtlpResponse(RequestStatus.TOO_LARGE, message)
         match self._pipeline.accept(ExportRequest(request.signal, body, request.headers)):
             case Accepted():
-                return OtlpResponse(RequestStatus.OK, message, rejected=rejected)
+                return OtlpResponse(RequestStatus.OK, message, rejected=rejected, bad_fields=bad_fields)
             case Busy(seconds, why):
                 return OtlpResponse(RequestStatus.BUSY, why, seconds)
             case Rejected(why):
@@ -168,17 +170,20 @@ class RequestHandler:
             self._bytes[protocol, signal] += size
             if response.rejected:
                 self._dropped[protocol, signal] += response.rejected
+            if response.bad_fields:
+                self._bad_fields[protocol, signal] += response.bad_fields
 
     def metrics(self) -> Iterator[Sample]:
         """Yield the counters."""
         with self._lock:
-            requests, received, dropped = dict(self._requests), dict(self._bytes), dict(self._dropped)
+            requests = dict(self._requests)
+            counted = [dict(one) for one in (self._bytes, self._dropped, self._bad_fields)]
         for (protocol, signal, outcome), number in requests.items():
             yield "goldspan_receiver_requests_total", _labels(protocol, signal) | {"outcome": outcome}, number
-        for (protocol, signal), number in received.items():
-            yield "goldspan_receiver_bytes_total", _labels(protocol, signal), number
-        for (protocol, signal), number in dropped.items():
-            yield "goldspan_receiver_dropped_items_total", _labels(protocol, signal), number
+        names = ("bytes_total", "dropped_items_total", "bad_fields_total")
+        for name, numbers in zip(names, counted, strict=True):
+            for (protocol, signal), number in numbers.items():
+                yield f"goldspan_receiver_{name}", _labels(protocol, signal), number
         yield "goldspan_receiver_requests_in_flight", {}, self.in_flight.requests
         yield "goldspan_receiver_bytes_in_flight", {}, self.in_flight.bytes
 
