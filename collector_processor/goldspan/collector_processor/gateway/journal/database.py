@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -314,28 +314,11 @@ class Database:
         tables = {name for (name,) in run("select name from sqlite_master where type = 'table'")}
         if not tables and not version:
             self.is_new = True
-            run("begin immediate")
-            for statement in _TABLES.split(";\n"):
-                run(statement)
-            run(f"pragma user_version = {_FORMAT}")
-            run("commit")
+            _set_up(connection, _TABLES.split(";\n"))
             return
-        if size_of(self.path) <= _MAX_CHECKED:
-            result = run("pragma quick_check(1)").fetchone()[0]
-            if result != "ok":
-                raise sqlite3.DatabaseError(result)
-        try:
-            checkpoint = run("pragma wal_checkpoint(passive)").fetchone()
-        except sqlite3.OperationalError:  # the disk is full
-            checkpoint = None
-        if checkpoint is not None and _lost_transactions(self._log, max(0, checkpoint[1])):
-            raise sqlite3.DatabaseError("transactions in the log of the database are damaged")
+        self._check_structure(connection)
         if version == 0 and tables == {"meta", *COLUMNS}:
-            run("begin immediate")
-            for table in COLUMNS:
-                run(f"alter table {table} add column sum integer")
-            run(f"pragma user_version = {_FORMAT}")
-            run("commit")
+            _set_up(connection, [f"alter table {table} add column sum integer" for table in COLUMNS])
         elif version != _FORMAT:
             raise sqlite3.DatabaseError(f"found version {version} of the tables, expected {_FORMAT}")
         for table, columns in COLUMNS.items():
@@ -343,6 +326,18 @@ class Database:
                 run(f"select {', '.join(name for name, _ in columns)}, sum from {table} limit 0")
             except sqlite3.OperationalError as error:
                 raise sqlite3.DatabaseError(str(error)) from error
+
+    def _check_structure(self, connection: sqlite3.Connection) -> None:
+        if size_of(self.path) <= _MAX_CHECKED:
+            result = connection.execute("pragma quick_check(1)").fetchone()[0]
+            if result != "ok":
+                raise sqlite3.DatabaseError(result)
+        try:
+            checkpoint = connection.execute("pragma wal_checkpoint(passive)").fetchone()
+        except sqlite3.OperationalError:  # the disk is full
+            return
+        if _lost_transactions(self._log, max(0, checkpoint[1])):
+            raise sqlite3.DatabaseError("transactions in the log of the database are damaged")
 
     # Damage.
 
@@ -355,22 +350,9 @@ class Database:
         number = 1 + max(map(_number, self._damaged()), default=0)
         kept = self.path.with_name(f"{self.path.name}.unreadable-{number}")
         saved, lost = _saved_rows(self.path, log)
-        moved: list[tuple[Path, Path]] = []
         try:
-            for ending, part in self._parts.items():
-                if part.exists():
-                    target = kept.with_name(kept.name + ending)
-                    part.replace(target)
-                    moved.append((part, target))
-            if log:
-                write_private(kept.with_name(f"{kept.name}-wal"), log)
-            self._connection = self._connect()
-            self._transaction([(insert_into(table), rows) for table, rows in saved.items()])
+            self._replace(kept, log, saved)
         except (sqlite3.Error, OSError) as why:
-            self.close()
-            for part, target in moved:
-                part.unlink(missing_ok=True)
-                target.replace(part)
             raise OSError(f"{self.path} is damaged ({error}) and cannot be replaced: {why}") from why
         self.is_new = False
         self.lost_requests |= any("outgoing" in one for one in lost) or not saved["outgoing"]
@@ -384,8 +366,34 @@ class Database:
             + " Bodies not known to be delivered are delivered again; open runs may be judged without earlier turns"
         )
 
+    def _replace(self, kept: Path, log: bytes, saved: Mapping[str, Sequence[Row]]) -> None:
+        """Rename the database and its log, and make a new one with these rows; all of that or nothing."""
+        moved: list[tuple[Path, Path]] = []
+        try:
+            for ending, part in self._parts.items():
+                if part.exists():
+                    target = kept.with_name(kept.name + ending)
+                    part.replace(target)
+                    moved.append((part, target))
+            if log:
+                write_private(kept.with_name(f"{kept.name}-wal"), log)
+            self._connection = self._connect()
+            self._transaction([(insert_into(table), rows) for table, rows in saved.items()])
+        except (sqlite3.Error, OSError):
+            self.close()
+            for part, target in moved:
+                part.unlink(missing_ok=True)
+                target.replace(part)
+            raise
+
     def _damaged(self) -> list[Path]:
         return [one for one in self.path.parent.glob(f"{self.path.name}.unreadable-*") if _number(one)]
+
+
+def _set_up(connection: sqlite3.Connection, statements: Iterable[str]) -> None:
+    """Make the tables those of this version."""
+    for statement in ("begin immediate", *statements, f"pragma user_version = {_FORMAT}", "commit"):
+        connection.execute(statement)
 
 
 def _text(value: bytes) -> str:
@@ -399,6 +407,16 @@ def _number(path: Path) -> int:
 
 def _names(table: str) -> str:
     return ", ".join(name for name, _ in COLUMNS[table])
+
+
+_KEYS = {"records": 2, "sessions": 2, "tombstones": 2}
+"""How many columns name the rows that are deleted together, where it is not the first alone."""
+
+
+def delete_from(table: str) -> str:
+    """Return the statement that deletes the rows of a key from a table."""
+    keys = [name for name, _ in COLUMNS[table][: _KEYS.get(table, 1)]]
+    return f"delete from {table} where {' and '.join(f'{key} = ?' for key in keys)}"
 
 
 def insert_into(table: str) -> str:

@@ -16,7 +16,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +25,15 @@ import msgspec
 from goldspan.collector_processor.encoded_spans.call_records import SCHEMA
 from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
 from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogEntry, LogFullError, Reserve, make_private
-from goldspan.collector_processor.gateway.journal.database import Database, Row, insert_into, size_of, with_sum
+from goldspan.collector_processor.gateway.journal.database import (
+    COLUMNS,
+    Database,
+    Row,
+    delete_from,
+    insert_into,
+    size_of,
+    with_sum,
+)
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.sessions import SpanRef
 
@@ -388,57 +396,42 @@ class Journal:
 
 
 def _statements(changes: Changes, deleted: Iterable[int]) -> list[tuple[str, list[Row]]]:
-    """Return what a transaction does for these changes."""
-
-    def put(table: str, rows: Iterable[Row]) -> tuple[str, list[Row]]:
-        return insert_into(table), [with_sum(row) for row in rows]
-
-    def remove(table: str, keys: str, rows: Iterable[Row]) -> tuple[str, list[Row]]:
-        return f"delete from {table} where {keys}", list(rows)
-
-    def by_number(numbers: Iterable[int]) -> Iterable[Row]:
-        return ((number,) for number in numbers)
-
-    statements = [
-        remove("done", "number = ?", by_number(deleted)),
-        put("done", by_number(changes.done)),
-        put(
-            "parts",
-            ((one, int(rest), spans) for one, (rest, spans) in changes.parts.items() if one not in changes.done),
+    """Return what a transaction does for these changes: for each table, which rows go and which come."""
+    done, delivered = changes.done, changes.delivered
+    sessions = {(tenant, _text(session)): state for (tenant, session), state in changes.sessions.items()}
+    removed: dict[str, Iterable[Row]] = {
+        "done": _by_number(deleted),
+        "parts": _by_number(done),
+        "outgoing": _by_number(delivered),
+        "records": changes.closed,
+        "sessions": _gone(sessions),
+        "tombstones": _gone(changes.tombstones),
+    }
+    added: dict[str, Iterable[Row]] = {
+        "done": _by_number(done),
+        "parts": ((one, int(rest), spans) for one, (rest, spans) in changes.parts.items() if one not in done),
+        "outgoing": (
+            (number, request.signal.value, json.dumps(request.headers), request.body)
+            for number, request in changes.outgoing.items()
+            if number not in delivered
         ),
-        remove("parts", "number = ?", by_number(changes.done)),
-        put(
-            "outgoing",
-            (
-                (number, request.signal.value, json.dumps(request.headers), request.body)
-                for number, request in changes.outgoing.items()
-                if number not in changes.delivered
-            ),
-        ),
-        remove("outgoing", "id = ?", by_number(changes.delivered)),
-        remove("records", "tenant = ? and trace = ?", changes.closed),
-        put(
-            "records",
-            ((*key, float(at), record) for key, rows in changes.records.items() for at, record in rows),
-        ),
-        put(
-            "sessions",
-            ((key[0], _text(key[1]), state) for key, state in changes.sessions.items() if state is not None),
-        ),
-        remove(
-            "sessions",
-            "tenant = ? and session = ?",
-            ((key[0], _text(key[1])) for key, state in changes.sessions.items() if state is None),
-        ),
-        put(
-            "tombstones",
-            ((*key, float(one[0]), one[1]) for key, one in changes.tombstones.items() if one is not None),
-        ),
-        remove(
-            "tombstones", "tenant = ? and trace = ?", (key for key, one in changes.tombstones.items() if one is None)
-        ),
-    ]
+        "records": ((*key, float(at), record) for key, rows in changes.records.items() for at, record in rows),
+        "sessions": ((*key, state) for key, state in sessions.items() if state is not None),
+        "tombstones": ((*key, float(one[0]), one[1]) for key, one in changes.tombstones.items() if one is not None),
+    }
+    statements: list[tuple[str, list[Row]]] = []
+    for table in COLUMNS:
+        statements.append((delete_from(table), list(removed[table])))
+        statements.append((insert_into(table), list(map(with_sum, added[table]))))
     return [(query, rows) for query, rows in statements if rows]
+
+
+def _by_number(numbers: Iterable[int]) -> Iterable[Row]:
+    return ((number,) for number in numbers)
+
+
+def _gone(changes: Mapping[tuple[str, str], object]) -> Iterable[Row]:
+    return (key for key, value in changes.items() if value is None)
 
 
 def _locked(path: Path) -> int:
