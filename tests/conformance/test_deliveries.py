@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 import pytest
 from msgspec import structs
@@ -107,12 +108,14 @@ def golden_of(sessions: list[Session]) -> GoldenIndex:
     return load_goldens({"format": 1, "golden_set": "recorded", "goldens": goldens})
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.every_recording
 @pytest.mark.parametrize("name", NAMES)
-def test_sessions_are_the_same_in_every_order(name: str, order: str) -> None:
+def test_sessions_are_the_same_in_every_order(name: str, subtests: pytest.Subtests) -> None:
     whole = recording(name)
-    assert read_sessions([whole.documents[number] for number in ORDERS[order](len(whole.documents))]) == whole.sessions
+    for order, numbers in ORDERS.items():
+        with subtests.test(order):
+            delivered = [whole.documents[number] for number in numbers(len(whole.documents))]
+            assert read_sessions(delivered) == whole.sessions
 
 
 PATIENT = EngineSettings(retention=1e9, trace_retention=1e9)
@@ -159,17 +162,18 @@ def sessions_in(evaluations: dict[str, Evaluation]) -> list[Session]:
     return sorted(sessions, key=lambda session: (session.turns[0].start, session.id))
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.every_recording
 @pytest.mark.parametrize("name", NAMES)
-def test_the_engine_arrives_at_the_same_evaluations(name: str, order: str) -> None:
+def test_the_engine_arrives_at_the_same_evaluations(name: str, subtests: pytest.Subtests) -> None:
     whole = recording(name)
+    evaluations = whole.evaluations()
+    sessions = sorted(whole.sessions, key=lambda session: (session.turns[0].start, session.id))
     # Short steps are live traffic; in long ones every turn is handed out with what there is of it, again and again.
-    for seconds in (0.01, 70.0):
-        listener = through_the_engine(whole, order, seconds)
-        standing = listener.standing()
-        assert standing == whole.evaluations()
-        assert sessions_in(standing) == sorted(whole.sessions, key=lambda session: (session.turns[0].start, session.id))
+    for order, seconds in product(ORDERS, (0.01, 70.0)):
+        with subtests.test(order, seconds=seconds):
+            standing = through_the_engine(whole, order, seconds).standing()
+            assert standing == evaluations
+            assert sessions_in(standing) == sessions
 
 
 HIDDEN = [name for name in NAMES if TRUTH["files"][name]["turns"] == "hidden"]
