@@ -51,11 +51,6 @@ def with_logs(spans: Mapping[str, SpanFacts], logs: Iterable[LogFacts]) -> dict[
     return joined
 
 
-def session_keys_of(logs: Iterable[LogFacts]) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
-    """Return the session attributes of log records, each with the span it was written in."""
-    return [(log.span_id, log.session_keys) for log in logs if log.session_keys]
-
-
 def _with_records(span: SpanFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> SpanFacts:
     model = span.model
     if span.role in (Role.MODEL, None) and any(log.model is not None for log in records):

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
-from goldspan.mappers.assembly.joined_logs import session_keys_of, with_logs
+from goldspan.mappers.assembly.joined_logs import with_logs
 from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
 from goldspan.mappers.assembly.turn_fragments import (
     Beyond,
@@ -136,7 +136,8 @@ class TraceReading:
         trace_id = next(iter(spans.values())).trace_id if spans else ""
         if trace_id:
             spans = with_ancestors(spans, [log.span_id for log in tree.logs])
-        read = TraceTree(with_logs(spans, tree.logs) if tree.logs else dict(spans), session_keys_of(tree.logs))
+        of_logs = [(log.span_id, log.session_keys) for log in tree.logs if log.session_keys]
+        read = TraceTree(with_logs(spans, tree.logs) if tree.logs else dict(spans), of_logs)
         for span_id in read.cut:
             words = "its parents lead back to this span; it was read as a root"
             on_problem(Problem("parent_cycle", words, f"{trace_id}/{span_id}"))

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts, at
-from goldspan.mappers.dialects.reading.model_messages import last_answer
+from goldspan.mappers.dialects.reading.model_messages import answer_at
 from goldspan.mappers.dialects.reading.value_parsing import (
     decoded,
     decoded_dict,
@@ -77,11 +77,8 @@ def _attempt(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFac
     return tool
 
 
-def _answer(output: Any) -> Any:
-    """Take the answer out of a flow's text, or the message that an agent, a prompt or a chat ends with."""
-    return first_of(plain_text, lambda value: last_answer(at("message")(value)).value)(output)
-
-
+_answer = first_of(plain_text, answer_at("message"))
+"""Takes the answer out of a flow's text, or the message that an agent, a prompt or a chat ends with."""
 _WRITTEN = "Arguments are written by default: export Genkit's own spans, not those of the Google Cloud plugin."
 
 GENKIT = DialectTable(

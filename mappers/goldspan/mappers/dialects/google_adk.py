@@ -12,20 +12,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import (
-    Advice,
-    Affixes,
-    Attributes,
-    DialectTable,
-    Elision,
-    Role,
-    Rule,
-    Source,
-    SpanView,
-    ToolFacts,
-    at,
-)
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Elision, Rule, Source, at
 from goldspan.mappers.dialects.reading.value_parsing import decoded_dict
+from goldspan.mappers.span_facts import Role, ToolFacts
+from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict, is_list
 
 _OPERATION = "gen_ai.operation.name"

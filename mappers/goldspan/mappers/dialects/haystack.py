@@ -9,15 +9,10 @@ import re
 from typing import Any
 
 from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, at
-from goldspan.mappers.dialects.reading.model_messages import last_user_text
+from goldspan.mappers.dialects.reading.model_messages import user_text_at
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
 from goldspan.mappers.dialects.reading.value_parsing import literal_at
 from goldspan.scoring.json_values import is_dict, is_sequence
-
-
-def _asked(given: Any) -> Any:
-    return last_user_text(at("messages")(given)).value
-
 
 HAYSTACK = DialectTable(
     name="haystack",
@@ -45,7 +40,7 @@ HAYSTACK = DialectTable(
         Source("haystack.agent.output", take=at("messages")),
     ),
     input=(Source("haystack.agent.step.llm.input", take=at("messages")),),
-    user_text=(Source("haystack.agent.input", take=_asked),),
+    user_text=(Source("haystack.agent.input", take=user_text_at("messages")),),
     tool_definitions=(Source("haystack.agent.tools"),),
 )
 

@@ -6,20 +6,14 @@ for is on the step around its call; the generation around all steps repeats the 
 
 from __future__ import annotations
 
-from typing import Any
-
 from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.dialect_table import error_message_for
-from goldspan.mappers.dialects.reading.model_messages import last_user_text
+from goldspan.mappers.dialects.reading.model_messages import user_text_at
 from goldspan.mappers.dialects.reading.value_parsing import first_of, plain_text, text_at
 
 _TYPE = "mastra.span.type"
-
-
-def _asked(given: Any) -> Any:
-    """Take the user's text out of an agent's input: plain text, a message, or messages."""
-    return first_of(plain_text, lambda messages: last_user_text(messages).value)(given)
-
+_asked = first_of(plain_text, user_text_at())
+"""Takes the user's text out of an agent's input: plain text, a message, or messages."""
 
 MASTRA = DialectTable(
     name="mastra",

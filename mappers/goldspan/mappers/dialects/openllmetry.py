@@ -11,18 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import (
-    Advice,
-    Affixes,
-    Attributes,
-    DialectTable,
-    Role,
-    Rule,
-    Source,
-    SpanView,
-    ToolFacts,
-    at,
-)
+from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source, at
 from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
 from goldspan.mappers.dialects.reading.model_messages import flat_messages
 from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
@@ -40,6 +29,8 @@ from goldspan.mappers.dialects.reading.value_parsing import (
     plain_text,
     text_at,
 )
+from goldspan.mappers.span_facts import Role, ToolFacts
+from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict, is_list
 
 _KIND = "traceloop.span.kind"
@@ -95,7 +86,7 @@ def _message_content(output: Any) -> Any:
     return message.get("content") if message is not None else None
 
 
-def _told_by_message(attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+def _named_by_message(attributes: Attributes, tool: ToolFacts) -> ToolFacts:
     """Take a LangChain.js tool's name and call id from its result: the span has the name of the tool's class."""
     message = _tool_message(attributes.get("traceloop.entity.output")) or {}
     name, call_id = message.get("name"), identifier(message.get("tool_call_id"))
@@ -111,7 +102,7 @@ def _outcome(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFac
     """Agno's failed calls end with status OK; only the repr of their result shows the failure."""
     output = attributes.get("traceloop.entity.output")
     if span.scope_name == _LANGCHAIN_JS and "gen_ai.tool.name" not in attributes:
-        return _told_by_message(attributes, tool)
+        return _named_by_message(attributes, tool)
     if tool.error is None and isinstance(output, str) and output.startswith("status='failure'"):
         return replace(tool, error="failure")
     return undecided_without_result(span, attributes, tool)

@@ -6,19 +6,12 @@ text (up to 6) or as an object (7).
 
 from __future__ import annotations
 
-from typing import Any
-
-from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source, at
-from goldspan.mappers.dialects.reading.model_messages import last_user_text
+from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source
+from goldspan.mappers.dialects.reading.model_messages import user_text_at
 from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
 from goldspan.mappers.dialects.reading.value_parsing import decoded, first_of, text_at
 
 _OPERATION = "ai.operationId"
-
-
-def _asked(prompt: Any) -> Any:
-    """Take the user's text out of a call's input: a prompt, or messages."""
-    return first_of(text_at("prompt"), lambda given: last_user_text(at("messages")(given)).value)(prompt)
 
 
 VERCEL_AI = DialectTable(
@@ -57,7 +50,7 @@ VERCEL_AI = DialectTable(
     result=(Source("ai.toolCall.result"), Source("ai.toolCall.output")),
     output=(Source("ai.response.toolCalls", take=decoded),),
     input=(Source("ai.prompt.messages"),),
-    user_text=(Source("ai.prompt", take=_asked),),
+    user_text=(Source("ai.prompt", take=first_of(text_at("prompt"), user_text_at("messages"))),),
     answer=(Source("ai.response.text"),),
     tool_definitions=(Source("ai.prompt.tools"),),
     agent=("ai.telemetry.functionId",),

@@ -6,24 +6,13 @@ which are `input`; older versions write `tool.arguments`. What a model asked for
 
 from __future__ import annotations
 
-from typing import Any
-
 from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.dialect_table import error_message_for
-from goldspan.mappers.dialects.reading.model_messages import last_answer, last_user_text
+from goldspan.mappers.dialects.reading.model_messages import answer_at, user_text_at
 from goldspan.mappers.dialects.reading.value_parsing import first_of, plain_text
 
 _SCOPE = "@voltagent/"
 _TYPE = "span.type"
-
-
-def _asked(given: Any) -> Any:
-    """Take the user's text out of an agent's input: plain text, or messages."""
-    return first_of(plain_text, lambda messages: last_user_text(messages).value)(given)
-
-
-def _answered(given: Any) -> Any:
-    return first_of(plain_text, lambda messages: last_answer(messages).value)(given)
 
 
 VOLTAGENT = DialectTable(
@@ -55,8 +44,8 @@ VOLTAGENT = DialectTable(
     result=(Source("tool.result"), Source("output")),
     pseudo_tools=frozenset({"delegate_task"}),
     input=(Source("llm.messages"),),
-    user_text=(Source("input", take=_asked),),
-    answer=(Source("output", take=_answered),),
+    user_text=(Source("input", take=first_of(plain_text, user_text_at())),),
+    answer=(Source("output", take=first_of(plain_text, answer_at())),),
     agent=("entity.name",),
     tool_hook=error_message_for("VoltAgentError"),
     session_keys=("conversation.id", "voltagent.conversation_id"),

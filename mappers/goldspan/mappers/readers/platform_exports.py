@@ -18,14 +18,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from goldspan.mappers.readers.otlp_json import encode_value
+from goldspan.mappers.readers.span_tables import nanoseconds_of
 from goldspan.scoring.json_values import is_dict, is_list
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _STATUS = {"UNSET": 0, "OK": 1, "ERROR": 2}
 _PAGE = frozenset({"data", "next_cursor", "meta"})
 _MAX_DEPTH = 32
@@ -370,13 +368,13 @@ def _content(span: Mapping[str, Any], session_id: str, system: object) -> dict[s
             status = {"code": 2, "message": str(error)}
     elif "messages" in span:
         given, answer = _messages(span["messages"])
-        given = [*_told(system), *given]
+        given = [*_system_message(system), *given]
         own |= {"gen_ai.operation.name": "chat", "gen_ai.input.messages": given, "gen_ai.output.messages": answer}
     else:
         own |= {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.input.messages": [
-                *_told(span.get("system_prompt")),
+                *_system_message(span.get("system_prompt")),
                 _message("user", [_text(span.get("user_prompt"))]),
             ],
             "gen_ai.output.messages": [_message("assistant", [_text(span.get("agent_response"))])],
@@ -399,7 +397,7 @@ def _message(role: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
     return {"role": role, "parts": parts}
 
 
-def _told(system: object) -> list[dict[str, Any]]:
+def _system_message(system: object) -> list[dict[str, Any]]:
     return [_message("system", [_text(system)])] if system else []
 
 
@@ -437,11 +435,9 @@ def _nanos(time: object) -> int:
     if isinstance(time, int | float) and not isinstance(time, bool):
         return int(time * 1_000_000) if 0 < time < 1e16 else 0
     try:
-        read = datetime.fromisoformat(str(time))
+        return nanoseconds_of(str(time))
     except ValueError:
         return 0
-    aware = read if read.tzinfo else read.replace(tzinfo=UTC)
-    return max((aware - _EPOCH) // _MICROSECOND * 1000, 0)
 
 
 def _pairs(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -114,8 +114,8 @@ class SpanTableReader:
 
     def _span(self, row: dict[str, Any]) -> SpanView:
         get = row.get
-        start = _nanoseconds(get("start"))
-        end = _nanoseconds(get("end")) if get("end") is not None else start + max(_duration(get("duration")), 0)
+        start = nanoseconds_of(get("start"))
+        end = nanoseconds_of(get("end")) if get("end") is not None else start + max(_duration(get("duration")), 0)
         return DecodedSpan(
             _id(get("trace_id"), 32),
             _id(get("span_id"), 16),
@@ -169,14 +169,14 @@ def read_parquet(path: Path, on_problem: OnProblem, on_bytes: OnBytes | None = N
         if not is_span_table(names):
             return
         reader = SpanTableReader(names, on_problem)
-        rows, told = 0, 0
+        rows, reported = 0, 0
         for batch in file.iter_batches(_ROWS_AT_ONCE, columns=reader.columns):
             yield from reader.batch(batch, str(path), rows)
             rows += batch.num_rows
             if on_bytes is not None:
                 now = size * rows // file.metadata.num_rows
-                on_bytes(now - told)
-                told = now
+                on_bytes(now - reported)
+                reported = now
 
 
 @contextlib.contextmanager
@@ -270,7 +270,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _nanoseconds(value: Any) -> int:
+def nanoseconds_of(value: Any) -> int:
     """Return a time in nanoseconds since the epoch; a time without a zone is in UTC."""
     nanoseconds = 0
     if isinstance(value, str):

@@ -242,13 +242,13 @@ def undecided_without_result(span: SpanView, _: Attributes, tool: ToolFacts) -> 
 def error_message_for(*vague: str) -> Callable[[SpanView, Attributes, ToolFacts], ToolFacts]:
     """Return a hook that takes `error.message` in the place of these values of `error.type`, which say little."""
 
-    def told(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+    def with_message(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
         message = attributes.get("error.message")
         if tool.error in vague and isinstance(message, str) and message.strip():
             return replace(tool, error=message.strip().partition("\n")[0][:_MAX_ERROR])
         return tool
 
-    return told
+    return with_message
 
 
 # The finish reason tells whether a model requested tools. It is recorded even if content capture is off.

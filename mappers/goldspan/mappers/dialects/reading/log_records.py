@@ -20,7 +20,7 @@ from goldspan.mappers.dialects.reading.model_messages import (
     newest_first,
 )
 from goldspan.mappers.dialects.reading.protocol import LogDialect, LogReading
-from goldspan.mappers.dialects.reading.value_parsing import decoded, identifiers, plain, read_content
+from goldspan.mappers.dialects.reading.value_parsing import decoded, identifiers, lists_and_dicts, read_content
 from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, ToolFacts
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, SpanView
 from goldspan.scoring.errors import DialectError
@@ -204,7 +204,7 @@ def _context_of_user_text(user_text: Content) -> ContextFacts:
 def _digest(place: tuple[str, str, int], identity_parts: Sequence[object]) -> str:
     """Return a digest that is equal for one record in any container, and differs between records."""
     try:
-        text = json.dumps(plain((place, identity_parts)), sort_keys=True, default=repr)
+        text = json.dumps(lists_and_dicts((place, identity_parts)), sort_keys=True, default=repr)
     except (ValueError, RecursionError):  # a number of thousands of digits
         text = repr(place)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

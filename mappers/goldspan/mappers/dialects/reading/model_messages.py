@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
-from goldspan.mappers.dialects.reading.value_parsing import REDACTION_TOKENS, loads, read_arguments
+from goldspan.mappers.dialects.reading.value_parsing import REDACTION_TOKENS, Take, at, loads, read_arguments
 from goldspan.mappers.span_facts import ToolRequest
 from goldspan.mappers.spans import EventView, SpanView
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
@@ -329,6 +329,18 @@ def last_answer(messages: object) -> Content:
         if role_of(message) in {"assistant", ""}:
             return _captured(text_of(message))
     return NO_CONTENT
+
+
+def user_text_at(*path: str) -> Take:
+    """Return a step that follows a path to messages, and takes the last text of a user out of them."""
+    down = at(*path)
+    return lambda value: last_user_text(down(value)).value
+
+
+def answer_at(*path: str) -> Take:
+    """Return a step that follows a path to messages, and takes the model's last text out of them."""
+    down = at(*path)
+    return lambda value: last_answer(down(value)).value
 
 
 def _captured(text: str) -> Content:

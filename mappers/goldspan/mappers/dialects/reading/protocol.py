@@ -160,7 +160,7 @@ def advice_for(own: tuple[Advice, ...], others: Iterable[Advice], stack: Stack) 
         _most_specific(own, stack)
         or next((one for one in own if not one.language and ANY_SCOPE in one.scopes), None)
         or _most_specific(others, stack)
-        or next((one for one in own if _fits(one, stack, told=one_language) and ANY_SCOPE in one.scopes), None)
+        or next((one for one in own if _fits(one, stack, known=one_language) and ANY_SCOPE in one.scopes), None)
     )
 
 
@@ -170,13 +170,13 @@ def _most_specific(advice: Iterable[Advice], stack: Stack) -> Advice | None:
         (len(pattern), one)
         for one in advice
         for pattern in one.scopes
-        if pattern != ANY_SCOPE and fnmatchcase(stack.scope, pattern) and _fits(one, stack, told=True)
+        if pattern != ANY_SCOPE and fnmatchcase(stack.scope, pattern) and _fits(one, stack, known=True)
     ]
     longest = max(map(itemgetter(0), fitting), default=0)
     found = [one for length, one in fitting if length == longest]
     return found[0] if len({one.language for one in found}) == 1 else None
 
 
-def _fits(advice: Advice, stack: Stack, *, told: bool) -> bool:
-    """Say whether the language fits; where spans do not say theirs, something else may have `told` it."""
-    return advice.language in {"", stack.language} or (told and not stack.language)
+def _fits(advice: Advice, stack: Stack, *, known: bool) -> bool:
+    """Say whether the language fits; where spans do not say theirs, something else may make it `known`."""
+    return advice.language in {"", stack.language} or (known and not stack.language)

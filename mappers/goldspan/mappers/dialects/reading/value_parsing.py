@@ -207,8 +207,8 @@ _SCRUBBED = "[Scrubbed due to"
 _CUT_MARKS = ("...", "\N{HORIZONTAL ELLIPSIS}", "[truncated]", "<truncated>", "(truncated)", "[TRUNCATED]")
 _LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _SCALARS = frozenset({str, int, float, bool, type(None), bytes})
-_MAX_SEARCH_DEPTH = 100
-"""How deeply values are searched for what is hidden."""
+_MAX_DEPTH = 100
+"""How deeply values are read, and searched for what is hidden."""
 
 
 def is_redacted(text: str, tokens: frozenset[str] = REDACTION_TOKENS) -> bool:
@@ -230,7 +230,7 @@ def _any_hidden(values: Iterable[Any], tokens: frozenset[str], depth: int = 0) -
                 return True
         elif is_dict(value) or is_list(value):
             inside: Iterable[Any] = value.values() if is_dict(value) else value
-            if depth <= _MAX_SEARCH_DEPTH and _any_hidden(inside, tokens, depth + 1):
+            if depth <= _MAX_DEPTH and _any_hidden(inside, tokens, depth + 1):
                 return True
     return False
 
@@ -290,8 +290,6 @@ def _is_usual_limit(length: int) -> bool:
     return length >= 100 and len(digits.rstrip("0")) <= 2 and digits.endswith("0")
 
 
-_MAX_DEPTH = 100
-
 Unwrap = Callable[[Any], Any]
 """Takes the decoded value and returns the arguments inside its envelope, or none where it is no such envelope."""
 
@@ -342,11 +340,11 @@ def read_arguments(
             value = evaluated
     if value is None:
         return NO_ARGUMENTS
-    if unwrap is not None and (inner := unwrap(plain(value))) is not None:
+    if unwrap is not None and (inner := unwrap(lists_and_dicts(value))) is not None:
         value = inner
     if not is_mapping(value):
         return Arguments(Content(raw, Capture.UNPARSABLE))
-    arguments: dict[str, Any] = value if is_dict(value) and isinstance(raw, str) else plain(value)
+    arguments: dict[str, Any] = value if is_dict(value) and isinstance(raw, str) else lists_and_dicts(value)
     return Arguments(Content(arguments, Capture.CAPTURED), hidden_arguments(arguments, tokens))
 
 
@@ -357,21 +355,21 @@ def read_content(raw: object, tokens: frozenset[str] = REDACTION_TOKENS) -> Cont
     if isinstance(raw, str):
         hidden = is_redacted(raw, tokens)
         return Content(raw, Capture.REDACTED if hidden else Capture.CAPTURED)
-    return Content(plain(raw), Capture.CAPTURED)
+    return Content(lists_and_dicts(raw), Capture.CAPTURED)
 
 
-def plain(value: Any, depth: int = 0) -> Any:
+def lists_and_dicts(value: Any, depth: int = 0) -> Any:
     """Turn the SDK's tuples and mappings into lists and dicts."""
     below = depth + 1
     if is_mapping(value):
         if depth >= _MAX_DEPTH:
             return None
         items = value.items()
-        return {str(key): inner if type(inner) in _SCALARS else plain(inner, below) for key, inner in items}
+        return {str(key): inner if type(inner) in _SCALARS else lists_and_dicts(inner, below) for key, inner in items}
     if is_sequence(value):
         if depth >= _MAX_DEPTH:
             return None
-        return [inner if type(inner) in _SCALARS else plain(inner, below) for inner in value]
+        return [inner if type(inner) in _SCALARS else lists_and_dicts(inner, below) for inner in value]
     return value
 
 
