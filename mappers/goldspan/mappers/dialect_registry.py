@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
-from goldspan.mappers.dialects.reading.log_records import LogRegistry
-from goldspan.mappers.dialects.reading.protocol import Dialect, Reading, Stack, language_of
+from goldspan.mappers.dialects.reading.log_records import EVALUATIONS, digest, event_name
+from goldspan.mappers.dialects.reading.protocol import Dialect, LogDialect, LogReading, Reading, Stack, language_of
 from goldspan.mappers.dialects.reading.value_parsing import first_identifier, identifiers
 from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
 from goldspan.mappers.normalized_spans import RENAMING_KEYS, may_be_renamed, with_original_names
@@ -48,6 +48,10 @@ from goldspan.scoring.errors import DialectError, Problem
 from goldspan.scoring.sessions import NO_CONTENT, SpanRef
 
 _NOTHING = Reading()
+_NO_LOG_READING = LogReading()
+
+ViewT = TypeVar("ViewT", bound=RecordView)
+ReadT = TypeVar("ReadT")
 
 SessionKeys = tuple[tuple[str, str], ...]
 
@@ -166,7 +170,7 @@ class DialectRegistry:
         for dialect in self.dialects:
             if not isinstance(dialect, Dialect):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may err
                 raise DialectError(f"found a {type(dialect).__name__}; a dialect has a name, markers and read(span)")
-        self._session_keys = tuple(session_keys)
+        self._session_keys = dict.fromkeys(session_keys)
         self._join_attributes = tuple(dict.fromkeys(join_attributes))
         known = {*self._session_keys, *self._join_attributes, *RUN_ID_KEYS, *_SCORED}
         self._keys = frozenset(known.union(*(dialect.markers for dialect in self.dialects)))
@@ -189,7 +193,8 @@ class DialectRegistry:
         self._languages: set[str] = set()
         self._resources: dict[int, tuple[ResourceView, ResourceFacts]] = {}
         """By identity; the view is kept too, so that its identity stays its own."""
-        self._logs = LogRegistry(self.dialects, self._session_keys, self._failed)
+        self._log_readers = _log_readers(self.dialects)
+        """By the names of events that they know."""
 
     def read(self, view: SpanView, *, content: bool = True, defer: bool = True) -> SpanFacts:
         """Return the facts of a span; only ids and times if no dialect recognises it.
@@ -235,7 +240,7 @@ class DialectRegistry:
     def read_log(self, view: LogView, *, content: bool = True) -> LogFacts | None:
         """Return what a log record adds to its span; None if it adds nothing."""
         try:
-            return self._logs.read(view, content=content)
+            return self._log_facts(view, event_name(view), content=content)
         except Exception as error:  # noqa: BLE001 - as above
             self._failed("reader", error, view)
             return None
@@ -266,7 +271,10 @@ class DialectRegistry:
 
     def may_tell(self, event_name: str, attributes: Mapping[str, Any]) -> bool:
         """Return, at little cost, whether `read_log` may find facts in a record with this event name."""
-        return self._logs.may_tell(event_name, attributes)
+        older = attributes.get("event.name")
+        if event_name in self._log_readers or (isinstance(older, str) and older in self._log_readers):
+            return True
+        return event_name != EVALUATIONS and not self._session_keys.keys().isdisjoint(attributes)
 
     def _skeleton(self, view: SpanView) -> SpanFacts:
         end = view.end
@@ -283,7 +291,9 @@ class DialectRegistry:
 
     def _facts(self, view: SpanView, plan: _Plan, *, content: bool) -> SpanFacts:
         readings = [
-            (name, reading) for name, read in plan.readers if (reading := self._reading(name, read, view)) is not None
+            (name, reading)
+            for name, read in plan.readers
+            if (reading := self._reading(name, read, view, _check_reading)) is not None
         ]
         dialect, first, session_keys, turn_id = merge_readings(readings)
         tool, end = first.tool, view.end
@@ -302,7 +312,7 @@ class DialectRegistry:
             first.agent,
             tool,
             first.model,
-            self._context(dialect, first, view, content=content),
+            self._context(dialect, first, view, content=content, definitions=self._definitions),
             (*identifiers(view.attributes, plan.session_keys), *session_keys) if plan.session_keys else session_keys,
             turn_id,
             first.turn_number,
@@ -405,18 +415,65 @@ class DialectRegistry:
             else (),
         )
 
-    def _reading(self, name: str, read: Callable[[SpanView], Reading | None], view: SpanView) -> Reading | None:
+    def _log_facts(self, log: LogView, name: str, *, content: bool) -> LogFacts | None:
+        if not log.trace_id or name == EVALUATIONS:
+            return None
+        dialect, reading = self._log_reading(name, log)
+        session_keys = (*identifiers(log.attributes, self._session_keys), *reading.session_keys)
+        context = self._context(dialect, reading, log, content=content, definitions=False)
+        tools = (*reading.tools, *self._results(dialect, reading, log)) if content else reading.tools
+        time, identity_parts = log.time, [name, log.scope_name, log.body, log.attributes]
+        if reading.model is None and not tools and context == NO_CONTEXT and not reading.own_message:
+            # Only session and turn ids are left. Many records repeat them, so equal ones count once.
+            if not session_keys and reading.turn_id is None:
+                return None
+            time, identity_parts = 0, [*session_keys, reading.turn_id]
+        return LogFacts(
+            log.trace_id,
+            log.span_id,
+            digest((log.trace_id, log.span_id, time), identity_parts),
+            time,
+            dialect,
+            reading.model,
+            reading.whole,
+            reading.own_message,
+            tools,
+            context,
+            session_keys,
+            reading.turn_id,
+        )
+
+    def _log_reading(self, name: str, log: LogView) -> tuple[str, LogReading]:
+        """Return what the first dialect that reads a record finds, with the dialect's name."""
+        for dialect in self._log_readers.get(name, ()):
+            reading = self._reading(dialect.name, dialect.read_log, log, _check_log_reading)
+            if reading is not None:
+                return dialect.name, reading
+        return "", _NO_LOG_READING
+
+    def _results(self, dialect: str, reading: LogReading, log: LogView) -> tuple[ToolFacts, ...]:
+        try:
+            return () if reading.results is None else reading.results()
+        except Exception as error:  # noqa: BLE001 - as below
+            self._failed(dialect, error, log)
+            return ()
+
+    def _reading(
+        self, name: str, read: Callable[[ViewT], ReadT | None], view: ViewT, check: Callable[[ReadT], None]
+    ) -> ReadT | None:
         try:
             reading = read(view)
             if reading is not None:
-                _check_reading(reading)
+                check(reading)
         except Exception as error:  # noqa: BLE001 - a dialect must not stop its neighbours, nor the agent
             self._failed(name, error, view)
             return None
         return reading
 
-    def _context(self, name: str, reading: Reading, view: SpanView, *, content: bool) -> ContextFacts:
-        if (content or self._definitions) and reading.context is not None:
+    def _context(
+        self, name: str, reading: Reading | LogReading, view: SpanView | LogView, *, content: bool, definitions: bool
+    ) -> ContextFacts:
+        if (content or definitions) and reading.context is not None:
             try:
                 context = reading.context()
                 if content:
@@ -462,6 +519,15 @@ def _is_goldspan_key(key: object) -> bool:
     return isinstance(key, str) and key.startswith(("goldspan.", "tool_parameter_match."))
 
 
+def _log_readers(dialects: Iterable[object]) -> dict[str, tuple[LogDialect, ...]]:
+    found: dict[str, tuple[LogDialect, ...]] = {}
+    for dialect in dialects:
+        if isinstance(dialect, LogDialect):
+            for name in dialect.log_events:
+                found[name] = (*found.get(name, ()), dialect)
+    return found
+
+
 def _bare_scopes(dialect: Dialect) -> frozenset[str]:
     scopes = getattr(dialect, "bare_scopes", None)
     return scopes if isinstance(scopes, frozenset) else frozenset()  # pyright: ignore[reportUnknownVariableType]
@@ -472,3 +538,8 @@ def _check_reading(reading: Reading) -> None:
         raise DialectError(f"read() returned a {type(reading).__name__}; expected a Reading or none")
     if (reading.role is Role.TOOL) is not (reading.tool is not None):
         raise DialectError("read() must return tool facts with the role `tool`, and only with it")
+
+
+def _check_log_reading(reading: LogReading) -> None:
+    if not isinstance(reading, LogReading):  # pyright: ignore[reportUnnecessaryIsInstance] - third parties may err
+        raise DialectError(f"read_log() returned a {type(reading).__name__}; expected a LogReading or none")
