@@ -16,8 +16,8 @@ from jsonschema import Draft202012Validator
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
 from command_line import Run
-from goldspan.collector_processor.cli.input_output import json_text
 from goldspan.mappers import read_sessions
+from goldspan.scoring.json_values import json_text
 from otlp_receiver import attributes, otlp_receiver
 from trace_requests import plain_request, turn_request, write_lines
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from goldspan.scoring.errors import FileError, Mistake
+
 
 @contextmanager
 def whole_file(path: Path) -> Generator[IO[bytes]]:
@@ -32,6 +34,26 @@ def whole_file(path: Path) -> Generator[IO[bytes]]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def writing(path: Path) -> Generator[None]:
+    """Turn an OSError into a FileError that says which file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(Mistake(str(path), "", f"cannot be written: {error.strerror or error}")) from None
+
+
+def write_text(file: str, text: str) -> None:
+    """Put text in the place of a file at once. Halves of characters, which UTF-8 cannot hold, are escaped.
+
+    Raises:
+        FileError: the file cannot be written.
+
+    """
+    with writing(Path(file)), whole_file(Path(file)) as stream:
+        stream.write(text.encode("utf-8", "backslashreplace"))
 
 
 def _umask() -> int:

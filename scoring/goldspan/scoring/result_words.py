@@ -1,7 +1,7 @@
 """A result in words, once: the phrases of every report, and of `str(result)`.
 
-Each phrase comes from the result alone: the `Mistake` of a difference, the notes of a session, a turn or a call, why
-something is not known. `result_lines.py` puts them into lines, and the HTML report into tables. Explanations in
+Each phrase comes from the result alone: the mistake that a difference is, the notes of a session, a turn or a call,
+why something is not known. `result_lines.py` puts them into lines, and the HTML report into tables. Explanations in
 telemetry, one line each without values, are in `results.py`.
 """
 
@@ -64,7 +64,7 @@ _LONGEST_ERROR = 40
 # What went wrong, one thing at a time.
 
 
-class Mistake(Struct, frozen=True, gc=False):
+class SessionMistake(Struct, frozen=True, gc=False):
     """One way in which a session differs from its golden, which lowers its score; or what a metric found in a call."""
 
     name: str
@@ -94,13 +94,13 @@ class Mistake(Struct, frozen=True, gc=False):
         return f"{self.turn}: {self}" if self.tool else str(self)
 
 
-def mistakes_of(result: SessionResult) -> tuple[Mistake, ...]:
+def mistakes_of(result: SessionResult) -> tuple[SessionMistake, ...]:
     """Return what lowers the score of a session, each once, what explains most first; then what metrics found."""
-    found: dict[str, Mistake] = {}
+    found: dict[str, SessionMistake] = {}
     for one in result.differences:
         if one.lowers_score:
             found.setdefault(mistake_name(one), _mistake(one))
-    by_metrics: dict[str, Mistake] = {}
+    by_metrics: dict[str, SessionMistake] = {}
     for metric in result.metrics:
         for turn, call in judged_calls(metric) if metric.label is Label.FAIL else ():
             for finding in call.failures:
@@ -114,10 +114,10 @@ def mistake_name(difference: Difference) -> str:
     return printable(f"{difference.name}{words}")
 
 
-def _mistake(one: Difference) -> Mistake:
+def _mistake(one: Difference) -> SessionMistake:
     wrong = one.kind is DifferenceKind.WRONG_ARGUMENT
     detail = [value_differences(one.expected, one.actual, one.parts)] if wrong else []
-    return Mistake(
+    return SessionMistake(
         name=mistake_name(one),
         tool=printable(shown_name(one.tool)) if one.tool else "",
         argument=printable(shown_name(one.argument)) if one.argument else "",
@@ -155,9 +155,9 @@ def finding_name(call: MetricCall, finding: Finding) -> str:
     return printable(f"{name} ({kind_words(finding)})")
 
 
-def found_mistake(turn: int, call: MetricCall, finding: Finding) -> Mistake:
+def found_mistake(turn: int, call: MetricCall, finding: Finding) -> SessionMistake:
     """Return what a metric found in a call of a turn, whose number is from 0."""
-    return Mistake(
+    return SessionMistake(
         name=finding_name(call, finding),
         tool=printable(shown_name(call.call.name)),
         argument=printable(_argument_of(finding)),
@@ -236,7 +236,7 @@ class SessionWords(Struct, frozen=True, gc=False):
     """Whether it failed, or one of its metrics did."""
     reason: str
     reason_code: str
-    mistakes: tuple[Mistake, ...]
+    mistakes: tuple[SessionMistake, ...]
     """Each one once, the one that explains most first."""
     run: int = 1
     """Which run of the session id this is, from 1."""

@@ -22,7 +22,7 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.goldens.adk_eval_set import HAND_OFFS
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
-from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
+from goldspan.scoring.results import SessionResult, TurnResult, explain
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Label, Verdict
 
@@ -180,12 +180,7 @@ def _turn_rationales(turn: TurnResult) -> Iterator[RubricScore]:
     """Yield explanations of a turn and of each of its calls, with values, which ADK shows too."""
     yield _rationale("turn", turn.verdict, explain(turn))
     for call in (*turn.calls, *turn.unexpected_calls):
-        yield _rationale(_tool_name(call), call.verdict, explain(call, include_values=True))
-
-
-def _tool_name(call: CallResult) -> str:
-    one = call.expected or call.actual
-    return one.name if one is not None else ""
+        yield _rationale(call.tool, call.verdict, explain(call, include_values=True))
 
 
 def _rationale(rubric_id: str, verdict: Verdict, explanation: str) -> RubricScore:

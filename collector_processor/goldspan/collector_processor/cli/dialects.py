@@ -19,10 +19,10 @@ from goldspan.collector_processor.cli.input_output import (
     write_json,
 )
 from goldspan.collector_processor.cli.trace_sources import TRACES, NamedTraces, open_traces
-from goldspan.collector_processor.golden_tools.writing import write_text
 from goldspan.collector_processor.replay.dialect_proposals import is_dialect_name, proposal
 from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.report.inspection_pages import dialects_json, dialects_page
+from goldspan.collector_processor.whole_files import write_text
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.errors import FileError, Mistake
 

@@ -42,9 +42,9 @@ from goldspan.collector_processor.golden_tools.writing import (
     golden_set_text,
     is_golden_file,
     name_of,
-    write_text,
 )
 from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
+from goldspan.collector_processor.whole_files import write_text
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.errors import FileError, GoldenFileError, Mistake

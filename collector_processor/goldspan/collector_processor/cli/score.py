@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -24,7 +24,6 @@ from goldspan.collector_processor.cli.input_output import (
     complain,
     end,
     file_errors,
-    json_text,
     progress_bar,
     read_with_progress,
     show,
@@ -37,8 +36,9 @@ from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.replay import Consumer, Replay, replay
 from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, ExitDecision, decide_exit_code
 from goldspan.collector_processor.replay.trace_files import TraceFiles
+from goldspan.collector_processor.report.report_files import REPORT_KINDS, write_report
 from goldspan.collector_processor.server_urls import check_url
-from goldspan.collector_processor.whole_files import whole_file
+from goldspan.collector_processor.whole_files import whole_file, writing
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake
@@ -54,15 +54,6 @@ if TYPE_CHECKING:
     from goldspan.collector_processor.judge.judging import Judge
     from goldspan.collector_processor.report.model import Report
 
-_RENDERERS = {
-    "junit": "junit:junit_report",
-    "html": "html:html_report",
-    "markdown": "markdown:markdown_report",
-    "github": "annotations:github_report",
-    "gitlab": "annotations:gitlab_report",
-}
-"""The kinds of report that are made of the `Report`, each with its module in `report/` and function."""
-_REPORT_KINDS = (*_RENDERERS, "json")
 _TABLE_SUFFIXES = (".parquet", ".arrow")
 _ROWS_A_GROUP = 50_000
 """Rows that are in memory at once, and in one row group of the file."""
@@ -89,8 +80,8 @@ def _share(written: str) -> float:
 def _report_file(written: str) -> tuple[str, Path]:
     """Read a kind of report and the file to write it to."""
     kind, _, name = written.partition("=")
-    if kind not in _REPORT_KINDS:
-        kinds = ", ".join(_REPORT_KINDS)
+    if kind not in REPORT_KINDS:
+        kinds = ", ".join(REPORT_KINDS)
         raise click.BadParameter(
             f"{written!r}: {kind!r} is not a kind of report; expected KIND=FILE with one of {kinds}"
         )
@@ -188,7 +179,7 @@ def _preset_option(written: str) -> tuple[str, Any]:
     type=_report_file,
     multiple=True,
     metavar="KIND=FILE",
-    help=f"Write a report: {', '.join(_REPORT_KINDS)}; repeatable.",
+    help=f"Write a report: {', '.join(REPORT_KINDS)}; repeatable.",
 )
 @click.option(
     "--output",
@@ -318,10 +309,10 @@ def score(
                 show(color, lambda page: report_page(page, report, verbose=verbose))
             complaints += _write_reports(reports, report, found)
         if output is not None:
-            with _writing(output):
+            with writing(output):
                 write_results(output, run_rows(found.result))
         if enriched is not None:
-            with _writing(enriched):
+            with writing(enriched):
                 write_enriched(enriched, files.documents(), attributes)
         end([*files.mistakes, *complaints], decision.exit_code)
 
@@ -446,16 +437,10 @@ def _report(found: Replay, decision: ExitDecision, coverage: CoverageMode, regis
 def _write_reports(files: Iterable[tuple[str, Path]], report: Report, found: Replay) -> Iterator[Mistake]:
     """Write each report; yield a mistake for each that cannot be written, whatever becomes of the others."""
     for kind, path in files:
-        if kind == "json":
-            text = json_text(found.result.to_json()) + "\n"
-        else:
-            module, _, function = _RENDERERS[kind].partition(":")
-            text = getattr(import_module(f"goldspan.collector_processor.report.{module}"), function)(report)
         try:
-            # A lone surrogate has no place in UTF-8; whatever a sender wrote, the report is written.
-            path.write_bytes(text.encode("utf-8", "backslashreplace"))
-        except OSError as error:
-            yield Mistake(str(path), "", f"cannot be written: {error.strerror or error}")
+            write_report(kind, str(path), report, found.result)
+        except FileError as error:
+            yield from error.mistakes
 
 
 def write_results(path: Path, rows: Iterable[ResultRow]) -> int:
@@ -476,11 +461,3 @@ def _writer(file: IO[bytes], suffix: str, schema: Any) -> Any:
     if suffix == ".parquet":
         return import_module("pyarrow.parquet").ParquetWriter(file, schema, compression="zstd")
     return import_module("pyarrow").ipc.new_file(file, schema)
-
-
-@contextmanager
-def _writing(path: Path) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise FileError(Mistake(str(path), "", f"cannot be written: {error.strerror or error}")) from None

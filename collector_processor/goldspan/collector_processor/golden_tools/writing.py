@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import IO
 
-from goldspan.collector_processor.whole_files import whole_file
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens.json_with_lines import ValuePath
 from goldspan.scoring.json_values import is_mapping, is_sequence
@@ -239,22 +238,6 @@ def golden_set_text(
         top = {name: value for name, value in document.items() if name != "goldens"}
         return "".join(_safe(json.dumps(line, ensure_ascii=False)) + "\n" for line in (top, *document["goldens"]))
     raise FileError(Mistake(file, "", "expected a file whose name ends in .json, .jsonl, .yaml or .yml"))
-
-
-def write_text(file: str, text: str) -> None:
-    """Put text in the place of a file at once, so that a fault never leaves half of it.
-
-    Halves of characters, which UTF-8 cannot hold, are escaped.
-
-    Raises:
-        FileError: the file cannot be written.
-
-    """
-    try:
-        with whole_file(Path(file)) as stream:
-            stream.write(text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise FileError(Mistake(file, "", f"cannot be written: {error.strerror or error}")) from None
 
 
 def _safe(text: str) -> str:

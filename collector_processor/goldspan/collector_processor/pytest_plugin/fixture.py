@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -136,23 +137,25 @@ class GoldspanFixture:
         """
         returned: list[_T] = []
         for attempt in self._runs():
-            with self._pytest_run.recorder.recording() as attempt.spans:
-                try:
-                    returned.append(agent(*args, **kwargs))
-                except Exception as error:  # noqa: BLE001 - whatever the agent raises is a failed run
-                    attempt.raised = error
+            with self._recording(attempt):
+                returned.append(agent(*args, **kwargs))
         return returned
 
     async def arun(self, agent: Callable[..., Awaitable[_T]], *args: Any, **kwargs: Any) -> list[_T]:
         """Await `agent` as often as `run` calls it, one run after the other."""
         returned: list[_T] = []
         for attempt in self._runs():
-            with self._pytest_run.recorder.recording() as attempt.spans:
-                try:
-                    returned.append(await agent(*args, **kwargs))
-                except Exception as error:  # noqa: BLE001 - as above
-                    attempt.raised = error
+            with self._recording(attempt):
+                returned.append(await agent(*args, **kwargs))
         return returned
+
+    @contextmanager
+    def _recording(self, attempt: _Attempt) -> Generator[None]:
+        with self._pytest_run.recorder.recording() as attempt.spans:
+            try:
+                yield
+            except Exception as error:  # noqa: BLE001 - whatever the agent raises is a failed run
+                attempt.raised = error
 
     def _runs(self) -> list[_Attempt]:
         self._repeat = self._mark.repeat or self._repeat_of_golden()

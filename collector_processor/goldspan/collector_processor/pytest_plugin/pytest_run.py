@@ -5,37 +5,28 @@ With pytest-xdist each worker has one, and the controller one of all workers.
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from msgspec.structs import replace
 
-from goldspan.collector_processor.golden_tools.writing import write_text
 from goldspan.collector_processor.pytest_plugin.recorded_spans import Recorder
 from goldspan.collector_processor.pytest_plugin.snapshots import Seen, updated
 from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, decide_exit_code
-from goldspan.collector_processor.report.html import html_report
-from goldspan.collector_processor.report.junit import junit_report
-from goldspan.collector_processor.report.markdown import markdown_report
 from goldspan.collector_processor.report.model import Report, build_report
+from goldspan.collector_processor.report.report_files import write_report
 from goldspan.collector_processor.report.terminal import scoreboard
+from goldspan.collector_processor.whole_files import write_text
 from goldspan.scoring.errors import FileError, GoldspanError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RepeatResult, ScoringResult
 from goldspan.scoring.wording import WRONG, Page, printable
-
-_RENDERERS: dict[str, Callable[[Report], str]] = {
-    "html": html_report,
-    "junit": junit_report,
-    "markdown": markdown_report,
-}
 
 
 class _Place(NamedTuple):
@@ -191,12 +182,8 @@ class PytestRun:
     def _write_reports(self) -> Iterable[bool]:
         for option in self._config.getoption("--goldspan-report") or ():
             kind, _, file = option.partition("=")
-            if kind == "json":
-                text = json.dumps(self.result.to_json(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-            else:
-                text = _RENDERERS[kind](self._report())
             try:
-                write_text(file, text)
+                write_report(kind, file, self._report(), self.result)
             except GoldspanError as error:
                 self._said.append(("error", str(error)))
                 yield False

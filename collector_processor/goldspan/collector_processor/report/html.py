@@ -22,8 +22,8 @@ from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
 from goldspan.scoring.metric_results import MetricCall, MetricResult
 from goldspan.scoring.result_words import (
-    Mistake,
     OtherCall,
+    SessionMistake,
     SessionWords,
     arguments_of_call,
     arguments_text,
@@ -242,7 +242,7 @@ class _Mistakes:
 
     def __init__(self, sessions: Sequence[SessionWords]) -> None:
         self.counts = Counter(one.name for session in sessions for one in session.mistakes)
-        tools: dict[str, dict[str, Mistake]] = {}
+        tools: dict[str, dict[str, SessionMistake]] = {}
         for session in sessions:
             for one in session.mistakes:
                 tools.setdefault(one.tool, {})[one.name] = one
