@@ -20,6 +20,7 @@ from goldspan.scoring.call_context import CallContext, EarlierCalls
 from goldspan.scoring.comparison import ONE, SCALARS, ZERO, ValueRule, exact, share
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall
+from goldspan.scoring.json_values import Steps
 from goldspan.scoring.matchers.kinds.scalars import Absent, Ignore, Present
 from goldspan.scoring.matchers.matcher import (
     ABSENT,
@@ -43,8 +44,9 @@ FAILED = Verdict(ZERO, Label.FAIL)
 _MATCHED, _MISMATCHED = ArgumentOutcome.MATCHED, ArgumentOutcome.MISMATCHED
 _PERFECT = Pair(ONE)
 _UNKNOWN = Pair(ZERO, known=False, possible_gain=ONE)
-_SHARED = SCALARS - {float}
+_SHARED = frozenset[type]({str, int, bool, type(None)})
 """Two equal values of one of these types cannot be told apart; 0.0 and -0.0 can."""
+_NO_TYPES = frozenset[type]()
 
 
 class ScoreBounds(Struct, frozen=True, gc=False):
@@ -69,15 +71,19 @@ class ExpectedArgument(Struct, frozen=True, gc=False):
     """Its weight."""
     special: bool
     """The value has matchers or parts with rules, so one comparison of plain JSON is not enough."""
-    kind: type | None
-    """Only an equal value of this type is right, if the actual value is a string, an integer, a boolean or null; None:
-    the rule decides."""
+    settled: frozenset[type]
+    """Types of actual values that are right exactly if they have the type of the expected value and are equal to it. Of
+    other values the rule decides."""
     matched: ArgumentResult
-    """The result for every right value of this type."""
+    """The result for every right value of these types."""
+    required: bool
+    """A call without it may not be aligned."""
+    needed: tuple[Steps, ...]
+    """Parts of it without which a call may not be aligned."""
 
 
-Step = tuple[ExpectedArgument, str, JsonValue, type | None, int | Fraction]
-"""An expected argument with its name, value, kind and points: to unpack them all takes as long as to read one."""
+Step = tuple[ExpectedArgument, str, JsonValue, frozenset[type], int | Fraction]
+"""An expected argument with its name, value, settled types and points: to unpack all takes as long as to read one."""
 
 
 class CallRules(Struct, frozen=True, gc=False):
@@ -93,10 +99,8 @@ class CallRules(Struct, frozen=True, gc=False):
     """The sum of the arguments' weights."""
     place: int
     """Position among the turn's expected calls."""
-    by_keys: bool
-    """A call without a required argument may not be aligned."""
     by_values: bool
-    """Nor may a call with a wrong argument, or an unexpected one."""
+    """A call with a wrong argument, or an unexpected one, may not be aligned."""
     extra_arguments_count: bool
     """An unexpected argument lowers the score, or keeps a call from being aligned."""
     how: Literal["mean", "all"]
@@ -115,43 +119,17 @@ class CallRules(Struct, frozen=True, gc=False):
     def pair(self, call: ToolCall, context: CallContext) -> Pair | None:
         """Return the score of the pair with a call of the same name; None if the two may not be aligned."""
         successful = call.error is None and not call.rejected
-        if not successful:
-            criterion = self.criterion
-            if criterion.rejected_requests == "report" if call.rejected else criterion.failed_calls == "ignore":
-                return None
-        hidden, by_values = call.argument_captures, self.by_values
+        if not successful and not self._may_stand(call):
+            return None
         actual = arguments_of(call)
         if actual is None:
             pair = _UNKNOWN if self.arguments or self.extra_arguments_count else _PERFECT
             return pair if successful else replace(pair, successful=False)
-        points: Fraction | int = 0
-        unknown: Fraction | int = 0
-        for argument, name, value, kind, worth in self.steps:
-            found: object = actual.get(name, ABSENT)
-            if kind is not None and not hidden and (type(found) is kind or type(found) in _SHARED):
-                if type(found) is kind and found == value:
-                    points += worth
-                elif by_values:
-                    return None
-                continue
-            rule = argument.rule
-            if self.by_keys and rule.needed and _lacks_part(argument, found):
-                return None
-            score = self._score(argument, found, call, context)
-            if score is MISSING:
-                if by_values or (self.by_keys and rule.required):
-                    return None
-            elif score is None:
-                unknown += worth
-            elif score is ONE:
-                points += worth
-            elif by_values:
-                return None
-            elif score is not ZERO:
-                points += worth * score
+        weights = self._points(actual, call, context)
         extra = len(extra_arguments(self.expected, call)) if self.extra_arguments_count else 0
-        if extra and by_values:
+        if weights is None or (extra and self.by_values):
             return None
+        points, unknown = weights
         total = self.total + extra
         if not unknown:
             pair = _known_pair(points, total, self.how)
@@ -159,6 +137,38 @@ class CallRules(Struct, frozen=True, gc=False):
         right = share(points, total)
         bounds = _bounds(right, share(points + unknown, total), self.how)
         return Pair(bounds.lowest, False, successful, bounds.highest - bounds.lowest, right)  # noqa: FBT003
+
+    def _may_stand(self, call: ToolCall) -> bool:
+        """Whether a call that failed, or was rejected, may stand for an expected one."""
+        if call.rejected:
+            return self.criterion.rejected_requests == "count"
+        return self.criterion.failed_calls == "count"
+
+    def _points(
+        self, actual: Mapping[str, JsonValue], call: ToolCall, context: CallContext
+    ) -> tuple[Fraction | int, Fraction | int] | None:
+        """Return the weight of what is right and of what is unknown; None if the call may not be aligned."""
+        points: Fraction | int = 0
+        unknown: Fraction | int = 0
+        score: Fraction | Absence | None
+        hidden, by_values = call.argument_captures, self.by_values
+        for argument, name, value, settled, worth in self.steps:
+            found: object = actual.get(name, ABSENT)
+            if type(found) in settled and not hidden:
+                score = ONE if type(found) is type(value) and found == value else ZERO
+            elif argument.needed and _lacks_part(argument, found):
+                return None
+            else:
+                score = self._score(argument, found, call, context)
+            if score is ONE:
+                points += worth
+            elif score is None:
+                unknown += worth
+            elif by_values or (score is MISSING and argument.required):
+                return None
+            elif score is not ZERO and score is not MISSING:
+                points += worth * score
+        return points, unknown
 
     def likeness(self, call: ToolCall, context: CallContext) -> tuple[Fraction, int]:
         """Return the share of the expected arguments that are right, and how many were passed, right or wrong."""
@@ -197,10 +207,10 @@ class CallRules(Struct, frozen=True, gc=False):
         points: Fraction | int = 0
         score: Fraction | Absence | None
         absent, reason, hidden = 0, None, call.argument_captures
-        for argument, name, value, kind, worth in self.steps:
+        for argument, name, value, settled, worth in self.steps:
             found: object = actual.get(name, ABSENT)
-            if kind is not None and not hidden and (type(found) is kind or type(found) in _SHARED):
-                if type(found) is kind and found == value:
+            if type(found) in settled and not hidden:
+                if type(found) is type(value) and found == value:
                     points += worth
                     results.append(argument.matched)
                     continue
@@ -210,31 +220,41 @@ class CallRules(Struct, frozen=True, gc=False):
                 if found is ABSENT:
                     absent += 1
                     found = self._default(name, None, context)
-            parts: tuple[str, ...] = ()
-            rule, outcome = argument.rule, _MISMATCHED
-            if score is ONE:
-                outcome, score = _MATCHED, ONE
-                points += worth
-            elif isinstance(score, Absence):  # `MISSING`
-                outcome, score, found = ArgumentOutcome.MISSING, ZERO, None
-            elif score is None:
-                outcome, found = ArgumentOutcome.UNKNOWN, None
-                reason = reason or (
-                    REASON_OF_CAPTURE[hidden[name]] if is_hidden(hidden, name) else Reason.INPUT_MISSING
-                )
-            else:
-                if kind is None and not isinstance(value, str):
-                    parts = differing(value, found, rule, _earlier(call, context))
-                if score is not ZERO:
-                    points += worth * score
-            written = self._as_written(name, value) if argument.special else value
-            results.append(ArgumentResult(name, outcome, score, rule.strategy, written, found, rule.weight, parts))
+            result = self._argument_result(argument, found, score, call, context)
+            if result.exact is None:
+                unknown = REASON_OF_CAPTURE[hidden[name]] if is_hidden(hidden, name) else Reason.INPUT_MISSING
+                reason = reason or unknown
+            elif result.exact is not ZERO:
+                points += worth * result.exact
+            results.append(result)
         extra = () if len(actual) == len(results) - absent else extra_arguments(self.expected, call)
         if reason is not None:
             verdict = Verdict(None, Label.NOT_EVALUATED, reason)
         else:
             verdict = _known_verdict(points, self._total(extra), self.how)
         return self._result(verdict, call, index, results, actual, extra)
+
+    def _argument_result(
+        self,
+        argument: ExpectedArgument,
+        found: JsonValue,
+        score: Fraction | Absence | None,
+        call: ToolCall,
+        context: CallContext,
+    ) -> ArgumentResult:
+        """Return the result of an argument with this score; `found` is what was passed, or its default."""
+        value, rule, outcome = argument.value, argument.rule, _MISMATCHED
+        parts: tuple[str, ...] = ()
+        if isinstance(score, Absence):  # `MISSING`
+            outcome, score, found = ArgumentOutcome.MISSING, ZERO, None
+        elif score is None:
+            outcome, found = ArgumentOutcome.UNKNOWN, None
+        elif score is ONE:
+            outcome = _MATCHED
+        elif not argument.settled and not isinstance(value, str):
+            parts = differing(value, found, rule, _earlier(call, context))
+        written = self._as_written(argument.name, value) if argument.special else value
+        return ArgumentResult(argument.name, outcome, score, rule.strategy, written, found, rule.weight, parts)
 
     def _compare_unknown(self, call: ToolCall, index: int) -> CallResult:
         """Compare a call with unknown arguments: it is not evaluated unless no argument matters."""
@@ -330,36 +350,53 @@ def call_rules(expected: ExpectedCall, criterion: Criterion, place: int = 0) -> 
     """Resolve the rules for the arguments of an expected call; `place` is its position in its turn."""
     rules = criterion.rules(expected.name)
     plain = expected.values is expected.args and not rules.reach_inside
+    by_keys, by_values = criterion.match_mode != "name_only", criterion.match_mode == "name_and_args"
     arguments = tuple(
         [
-            _expected_argument(name, value, rule := rules[name], special=not plain and has_parts(value, rule))
+            _expected_argument(
+                name, value, rule := rules[name], special=not plain and has_parts(value, rule), by_keys=by_keys
+            )
             for name, value in expected.values.items()
             if not isinstance(value, Ignore)
         ]
     )
-    by_values = criterion.match_mode == "name_and_args"
     total = sum([argument.points for argument in arguments])
-    is_plain = bool(arguments) and not [one for one in arguments if one.kind is None or one.special]
     return CallRules(
         expected,
         criterion,
         arguments,
-        tuple([(one, one.name, one.value, one.kind, one.points) for one in arguments]),
+        tuple([(one, one.name, one.value, one.settled, one.points) for one in arguments]),
         total,
         place,
-        criterion.match_mode != "name_only",
         by_values,
         by_values or criterion.extra_arguments == "penalize",
         criterion.call_score,
-        (tuple([one.name for one in arguments]), tuple([one.value for one in arguments])) if is_plain else None,
-        _known_pair(total - min([one.points for one in arguments]), total, criterion.call_score) if is_plain else None,
+        *_to_look_up(arguments, total, criterion.call_score),
     )
 
 
-def _expected_argument(name: str, value: object, rule: ValueRule, *, special: bool) -> ExpectedArgument:
-    kind = type(value) if rule.compare is exact and type(value) in _SHARED else None
+def _to_look_up(
+    arguments: Sequence[ExpectedArgument], total: int | Fraction, how: str
+) -> tuple[tuple[tuple[str, ...], tuple[JsonValue, ...]] | None, Pair | None]:
+    """Return the names and values of plain arguments, and the best pair with a mistake; None if they are not plain."""
+    if not arguments or [one for one in arguments if one.special or not one.settled]:
+        return None, None
+    values = tuple([one.name for one in arguments]), tuple([one.value for one in arguments])
+    return values, _known_pair(total - min([one.points for one in arguments]), total, how)
+
+
+def _expected_argument(
+    name: str,
+    value: object,
+    rule: ValueRule,
+    *,
+    special: bool,
+    by_keys: bool,
+) -> ExpectedArgument:
+    settled = _SHARED if rule.compare is exact and type(value) in _SHARED else _NO_TYPES
     matched = ArgumentResult(name, _MATCHED, ONE, rule.strategy, value, value, rule.weight)
-    return ExpectedArgument(name, value, rule, rule.points, special, kind, matched)
+    required, needed = by_keys and rule.required, rule.needed if by_keys else ()
+    return ExpectedArgument(name, value, rule, rule.points, special, settled, matched, required, needed)
 
 
 def extra_arguments(expected: ExpectedCall, call: ToolCall) -> tuple[str, ...]:
@@ -397,7 +434,7 @@ def _earlier(call: ToolCall, context: CallContext) -> EarlierCalls | None:
 
 def _lacks_part(argument: ExpectedArgument, found: JsonValue) -> bool:
     """Whether a required part of an argument is missing."""
-    return any(lacks(argument.value, found, way) for way in argument.rule.needed)
+    return any(lacks(argument.value, found, way) for way in argument.needed)
 
 
 # Scores by points. Few combinations are common, so that their values are made once.

@@ -29,7 +29,7 @@ from goldspan.scoring.comparison import ZERO, share
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Golden, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
-from goldspan.scoring.results import CallResult, SessionResult, TurnResult
+from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.sessions import Session, Turn, as_one_turn, batches_of
 from goldspan.scoring.turn_join import GoldenKeys, JoinedTurns, golden_keys, join_turns, leave_no_gap, places_of
 from goldspan.scoring.turn_score import (
@@ -38,9 +38,11 @@ from goldspan.scoring.turn_score import (
     best_alternative,
     combine_forbidden,
     expected_turn,
-    label_of,
+    first_reason,
+    split_unpaired,
     turn_of,
     verdict_of,
+    verdict_within,
     with_forbidden,
 )
 from goldspan.scoring.verdict import Label, Reason, Verdict
@@ -174,9 +176,6 @@ class SessionTotal(Struct, frozen=True, gc=False):
         if not exactly:
             highest = plus(self.highest, bounds.highest)
             scores = self.scores if exact is None else plus(self.scores, exact)
-        reason = self.reason_of_call
-        if reason is None:
-            reason = next((call.verdict.reason for call in result.calls if call.verdict.reason is not None), None)
         return SessionTotal(
             self.counted + 1,
             self.evaluated + (exact is not None),
@@ -185,7 +184,7 @@ class SessionTotal(Struct, frozen=True, gc=False):
             scores,
             exactly,
             forbidden,
-            reason,
+            self.reason_of_call or first_reason(result.calls),
             self.reason_of_turn or result.verdict.reason,
         )
 
@@ -197,12 +196,10 @@ class SessionTotal(Struct, frozen=True, gc=False):
         lowest = mean_of(self.lowest, self.counted)
         if self.exactly:
             return with_forbidden(verdict_of(lowest, threshold), self.forbidden)
-        label = label_of(ScoreBounds(lowest, mean_of(self.highest, self.counted)), threshold)
-        reason = None
-        if label is Label.NOT_EVALUATED:
-            reason = self.reason_of_call or self.reason_of_turn or Reason.CALLS_NOT_VISIBLE
+        bounds = ScoreBounds(lowest, mean_of(self.highest, self.counted))
         exact = mean_of(self.scores, self.evaluated) if self.evaluated else None
-        return with_forbidden(Verdict(exact, label, reason), self.forbidden)
+        reason = self.reason_of_call or self.reason_of_turn or Reason.CALLS_NOT_VISIBLE
+        return with_forbidden(verdict_within(bounds, exact, threshold, reason), self.forbidden)
 
 
 NO_TURNS = SessionTotal()
@@ -278,13 +275,10 @@ class TurnScorer:
     def unexpected(self, turn_index: int, why: Reason) -> TurnScore:
         """Return the result of a turn that no golden turn is joined with."""
         turn, verdict = self.session.turns[turn_index], Verdict(None, Label.NOT_EVALUATED, why)
-        unexpected = tuple(
-            CallResult(verdict, actual=call, actual_index=place)
-            for place, call in enumerate(turn.calls)
-            if not call.rejected
+        unexpected, rejected = split_unpaired(turn.calls, (), verdict)
+        result = TurnResult(
+            verdict, unexpected_calls=tuple(unexpected), rejected=rejected, turn=turn, turn_index=turn_index
         )
-        rejected = tuple(call for call in turn.calls if call.rejected)
-        result = TurnResult(verdict, unexpected_calls=unexpected, rejected=rejected, turn=turn, turn_index=turn_index)
         return TurnScore(result, counts=False)
 
     def fits_another(self, index: int, turn_index: int) -> bool:
@@ -325,33 +319,29 @@ def score_turns(
     """
     if expected.is_one_turn:
         return [_score_as_one_turn(expected, session)] if final else []
-    turns = session.turns
-    joined = joined or join_turns(expected.keys, turns, expected.criterion.turn_join)
+    joined = joined or join_turns(expected.keys, session.turns, expected.criterion.turn_join)
     scorer = scorer or TurnScorer(expected, session)
     scores: list[TurnScore | None] = []
     elsewhere: set[int | None] = set()
     """Turns that may be another turn of the golden, so that they are joined with none."""
     for index, turn_index in enumerate(joined.partners):
         score = None if turn_index is None else scorer.found(index, turn_index)
-        if score is not None and turn_index is not None and index in joined.unsure and may_be_another(scorer, score):
+        if score is not None and index in joined.unsure and may_be_another(scorer, score):
             elsewhere.add(turn_index)
             score = None
         scorer.record(index, score)
         scores.append(score)
-    if final:
-        scores += [None] * (len(expected.turns) - len(scores))
-        complete = joined.complete and not elsewhere
-        for index, score in enumerate(scores):
-            if score is None:
-                known = index not in joined.unknown
-                scores[index] = scorer.missing(index, why_missing(expected, session, known=known, complete=complete))
-    taken = set(joined.partners) - elsewhere
-    left = [
-        scorer.unexpected(index, Reason.SESSION_AMBIGUOUS if index in elsewhere else Reason.TURN_NOT_EXPECTED)
-        for index in range(len(turns))
-        if index not in taken
-    ]
-    return [score for score in scores if score is not None] + left
+    complete = joined.complete and not elsewhere
+    found: list[TurnScore] = []
+    for index, score in enumerate([*scores, *[None] * (len(expected.turns) - len(scores))]):
+        if score is not None:
+            found.append(score)
+        elif final:
+            why = why_missing(expected, session, known=index not in joined.unknown, complete=complete)
+            found.append(scorer.missing(index, why))
+    why_left = dict.fromkeys(elsewhere, Reason.SESSION_AMBIGUOUS)
+    left = set(range(len(session.turns))).difference(set(joined.partners) - elsewhere)
+    return found + [scorer.unexpected(index, why_left.get(index, Reason.TURN_NOT_EXPECTED)) for index in sorted(left)]
 
 
 def may_be_another(scorer: TurnScorer, score: TurnScore) -> bool:

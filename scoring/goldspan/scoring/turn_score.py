@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
@@ -53,6 +53,7 @@ class ExpectedTurn(Struct, frozen=True, gc=False):
     index: int | None
     """Position among the golden's turns."""
     calls: tuple[CallRules, ...]
+    forbidden: tuple[CallRules, ...]
     wanted: tuple[CallRules, ...]
     """The calls that are not forbidden; then their tools, groups and whether they are optional."""
     names: tuple[str, ...]
@@ -83,6 +84,7 @@ def turn_of(calls: Sequence[CallRules], criterion: Criterion, index: int | None)
         criterion,
         index,
         tuple(calls),
+        tuple([rules for rules in calls if rules.expected.forbidden]),
         wanted,
         tuple([rules.expected.name for rules in wanted]),
         groups if any(groups) else None,
@@ -125,47 +127,49 @@ def score_calls(
             context = CallContext(history, DeclaredDefaults(turn.tool_definitions))
     criterion = expected.criterion
     results, partners, approximate = _call_results(expected, calls, context, batches, unseen)
-    unexpected: list[CallResult] = []
-    rejected: list[ToolCall] = []
-    taken = set(partners)
-    for index, call in enumerate(calls):
-        if call.rejected:
-            rejected.append(call)
-        elif index not in taken:
-            unexpected.append(CallResult(NOT_EXPECTED, None, None, call, index))
+    unexpected, rejected = split_unpaired(calls, partners, NOT_EXPECTED)
     counted = results if expected.optional is None else [result for result in results if not result.optional]
     verdict, bounds, forbidden = NOT_EXPECTED, UNBOUNDED, None
     if counted:
         penalized = len(unexpected) if criterion.extra_calls == "penalize" else 0
         verdict, bounds = _verdict(counted, expected, penalized, unseen)
         if bounds.highest is not ONE and (reason := _first_unknown(expected, calls)) is not None:
-            highest = _highest_scores(expected, calls, context, batches)
-            bounds = ScoreBounds(bounds.lowest, max(bounds.highest, _aggregate(highest, 0, criterion.turn_score)))
-            if verdict.label is _FAIL and bounds.highest >= criterion.exact_threshold:
-                verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, reason)
-    if len(expected.wanted) < len(expected.calls):
-        rules = [rules for rules in expected.calls if rules.expected.forbidden]
-        results, unexpected, forbidden = _check_forbidden(rules, results, unexpected, unseen, context)
+            highest = max(bounds.highest, _highest_score(expected, calls, context, batches))
+            bounds = ScoreBounds(bounds.lowest, highest)
+            verdict = _unless_it_may_pass(verdict, highest, criterion.exact_threshold, reason)
+    if expected.forbidden:
+        results, unexpected, forbidden = _check_forbidden(expected.forbidden, results, unexpected, unseen, context)
         verdict = with_forbidden(verdict, forbidden)
-    evaluated = aligned = 0
-    for one in counted:
-        evaluated += one.verdict.exact is not None
-        aligned += one.aligned
     result = TurnResult(
         verdict,
         tuple(results),
         tuple(unexpected),
-        tuple(rejected),
+        rejected,
         turn,
         turn_index,
         expected.index,
         len(counted),
-        evaluated,
-        aligned,
+        sum([one.verdict.exact is not None for one in counted]),
+        sum([one.aligned for one in counted]),
         approximate,
         extra_calls_count=criterion.extra_calls == "penalize",
     )
     return TurnScore(result, bounds, forbidden, bool(counted))
+
+
+def split_unpaired(
+    calls: Sequence[ToolCall], partners: Collection[int | None], verdict: Verdict
+) -> tuple[list[CallResult], tuple[ToolCall, ...]]:
+    """Return the results of the calls that no expected call is paired with, and the requests that were rejected."""
+    taken = set(partners)
+    unexpected: list[CallResult] = []
+    rejected: list[ToolCall] = []
+    for index, call in enumerate(calls):
+        if call.rejected:
+            rejected.append(call)
+        elif index not in taken:
+            unexpected.append(CallResult(verdict, None, None, call, index))
+    return unexpected, tuple(rejected)
 
 
 def best_alternative(
@@ -286,22 +290,26 @@ def _first_unknown(expected: ExpectedTurn, calls: Sequence[ToolCall]) -> Reason 
     return None
 
 
-def _highest_scores(
+def _unless_it_may_pass(verdict: Verdict, highest: Fraction, threshold: Fraction, reason: Reason) -> Verdict:
+    may_pass = verdict.label is _FAIL and highest >= threshold
+    return Verdict(verdict.exact, Label.NOT_EVALUATED, reason) if may_pass else verdict
+
+
+def _highest_score(
     expected: ExpectedTurn, calls: Sequence[ToolCall], context: CallContext, batches: Sequence[int] | None
-) -> list[Fraction]:
-    """Return the scores of the required calls if everything unknown were right, in the best alignment for that."""
+) -> Fraction:
+    """Return the score of the turn if everything unknown were right, in the best alignment for that."""
 
     def highest(row: int, column: int) -> Pair | None:
         pair = expected.wanted[row].pair(calls[column], context)
         return None if pair is None else Pair(pair.score + pair.possible_gain)
 
-    partners = _align(expected, calls, highest, batches).partners
-    pairs = [None if partner is None else highest(row, partner) for row, partner in enumerate(partners)]
-    return [
-        ZERO if pair is None else pair.score
-        for rules, pair in zip(expected.wanted, pairs, strict=True)
-        if not rules.expected.optional
-    ]
+    scores: list[Fraction] = []
+    for row, partner in enumerate(_align(expected, calls, highest, batches).partners):
+        pair = None if partner is None else highest(row, partner)
+        if not expected.wanted[row].expected.optional:
+            scores.append(ZERO if pair is None else pair.score)
+    return _aggregate(scores, 0, expected.criterion.turn_score)
 
 
 # The result of each call.
@@ -429,11 +437,19 @@ def verdict_of(exact: Fraction, threshold: Fraction) -> Verdict:
     return Verdict(exact, _PASS if threshold is not ONE and exact >= threshold else _FAIL)
 
 
-def label_of(bounds: ScoreBounds, threshold: Fraction) -> Label:
-    """Return `pass` or `fail` only if every score within the bounds has that label."""
+def verdict_within(bounds: ScoreBounds, exact: Fraction | None, threshold: Fraction, reason: Reason | None) -> Verdict:
+    """Return the verdict on a score that may still be any within the bounds (S4): a label only if all of them have it.
+
+    `exact` is the score of what is known, and `reason` why the rest is not.
+    """
     if bounds.highest < threshold:
-        return Label.FAIL
-    return Label.PASS if bounds.lowest >= threshold else Label.NOT_EVALUATED
+        return Verdict(exact, Label.FAIL)
+    return Verdict(exact, Label.PASS) if bounds.lowest >= threshold else Verdict(exact, Label.NOT_EVALUATED, reason)
+
+
+def first_reason(calls: Iterable[CallResult]) -> Reason | None:
+    """Return why the first of the calls that were not evaluated was not."""
+    return next((reason for call in calls if (reason := call.verdict.reason) is not None), None)
 
 
 def _verdict(
@@ -453,11 +469,8 @@ def _verdict(
     if unseen is not None and criterion.extra_calls == "penalize":
         lowest = ZERO
     total = ScoreBounds(lowest, _aggregate([bound.highest for bound in bounds], extra, how))
-    label, reason = label_of(total, threshold), None
-    if label is Label.NOT_EVALUATED:
-        reasons = (result.verdict.reason for result in results)
-        reason = next((reason for reason in reasons if reason is not None), unseen)
-    return Verdict(_aggregate(scores, extra, how) if scores else None, label, reason), total
+    exact = _aggregate(scores, extra, how) if scores else None
+    return verdict_within(total, exact, threshold, first_reason(results) or unseen), total
 
 
 def _bounds_of(result: CallResult, turn: ExpectedTurn, unseen: Reason | None) -> ScoreBounds:
@@ -491,19 +504,21 @@ def _check_forbidden(
     total = _NOT_VIOLATED if unseen is None else Verdict(None, Label.NOT_EVALUATED, unseen)
     marked: list[CallResult] = []
     for result in (*calls, *unexpected):
-        call = result.actual if result.aligned or result.unexpected else None
-        judging = with_arguments if result.aligned else forbidden
-        violates, reason = (None, None) if call is None else _violation(judging, call, context)
-        if call is not None and result.aligned:
-            reason = reason or _why_unsure(forbidden, call)
+        violates, reason = None, None
+        if result.actual is not None and result.aligned:
+            violates, reason = _violation(with_arguments, result.actual, context)
+            reason = reason or _why_unsure(forbidden, result.actual)
+        elif result.actual is not None and result.unexpected:
+            violates, reason = _violation(forbidden, result.actual, context)
         if violates is not None:
-            total = _VIOLATED
-            marked.append(replace(result, violates=violates, verdict=Verdict(result.verdict.exact, Label.FAIL)))
+            total, verdict = _VIOLATED, Verdict(result.verdict.exact, Label.FAIL)
+            marked.append(replace(result, violates=violates, verdict=verdict))
             continue
-        if reason is not None and total is not _VIOLATED:
-            total = Verdict(None, Label.NOT_EVALUATED, total.reason or reason)
-        unknown = reason is not None and result.unexpected
-        marked.append(replace(result, verdict=Verdict(None, Label.NOT_EVALUATED, reason)) if unknown else result)
+        if reason is not None:
+            total = total if total is _VIOLATED else Verdict(None, Label.NOT_EVALUATED, total.reason or reason)
+            if result.unexpected:
+                result = replace(result, verdict=Verdict(None, Label.NOT_EVALUATED, reason))  # noqa: PLW2901
+        marked.append(result)
     return marked[: len(calls)], marked[len(calls) :], total
 
 
