@@ -106,10 +106,10 @@ class Engine:
             self.stats.repeated += 1
             return False
         self._changed(trace, now, int(old is None), self._content_of(fact, old))
-        hold = False
+        hold, root = False, is_root(fact)
         if self.settings.holds:
-            hold = self._machine.may_get_score(trace, fact)
-            if is_root(fact) and (trace.recognised or fact.session_keys):
+            hold = self._machine.may_get_score(trace, fact, root=root)
+            if root and (trace.recognised or fact.session_keys):
                 self._new_roots[trace.trace_id] = None
         if hold:
             self._held[fact.ref] = now
@@ -424,8 +424,9 @@ class Engine:
 
         A session that was not scored as complete is scored as incomplete. Held spans are released with the next output.
         """
-        if self._exceeds_limits():
-            self._records -= self._store.drop_plain(0, self._records - self.settings.max_spans)
+        if not self._exceeds_limits():
+            return
+        self._records -= self._store.drop_plain(0, self._records - self.settings.max_spans)
         while self._exceeds_limits() and (oldest := next(self._store.traces(), None)) is not None:
             self._evict(oldest, now)
 

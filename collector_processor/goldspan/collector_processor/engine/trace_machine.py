@@ -17,7 +17,7 @@ engine, the first stage of a stream and Spark's workers keep traces in stores of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -66,6 +66,7 @@ class TraceRecords:
 
     def add(self, record: Record | PlainSpanFacts) -> bool:
         """Add a record; False: it came before, and is no newer version."""
+        keys: Iterable[tuple[str, str]] = ()
         if isinstance(record, PlainSpanFacts):
             self.plain.append(record)
             self.size += len(record)
@@ -74,7 +75,7 @@ class TraceRecords:
                 return False
             self.logs[record.identity] = record
             self.size += 1
-            self._note_sessions(record.session_keys)
+            keys = record.session_keys
         else:
             old = self.spans.get(record.span_id)
             if newer_version(old, record) is old:
@@ -84,8 +85,9 @@ class TraceRecords:
                 self.size += 1
                 self.recognised += record.role is not None
             self.rooted = self.rooted or not record.parent_id or record.entry
-            self._note_sessions(record.session_keys)
-            self._note_sessions(record.resource.session_keys)
+            keys = (*record.session_keys, *record.resource.session_keys)
+        for key, session_id in keys:
+            self.session_ids.setdefault(session_id, key)
         self.reading.add(record)
         self.fragments = None
         return True
@@ -102,10 +104,6 @@ class TraceRecords:
             return None
         self.counted = True
         return next(iter(self.session_ids.items()), (self.trace_id, "trace_id"))
-
-    def _note_sessions(self, keys: Sequence[tuple[str, str]]) -> None:
-        for key, session_id in keys:
-            self.session_ids.setdefault(session_id, key)
 
     @property
     def has_calls(self) -> bool:
@@ -163,9 +161,8 @@ class TraceMachine:
         unknown = fragment.waits_for_caller and fragment.session.source == "trace_id"
         return unknown or self.goldens.wants(fragment.session.id)
 
-    def may_get_score(self, trace: TraceRecords, fact: SpanFacts) -> bool:
-        """Tell whether a span of this trace is held: a tool or the root of a turn that a golden may want."""
-        root = is_root(fact)
+    def may_get_score(self, trace: TraceRecords, fact: SpanFacts, *, root: bool) -> bool:
+        """Tell whether a span of this trace is held: a tool or the `root` of a turn that a golden may want."""
         if not root and fact.role is not Role.TOOL:
             return False
         if trace.recognised == 0 and not (root and fact.session_keys):
