@@ -198,6 +198,21 @@ def test_a_system_exit_costs_one_batch_of_the_held_spans(make_rig: MakeRig, monk
     until(lambda: len(rig.inner.spans) == 2 * TURN - 1)
 
 
+def test_the_held_spans_behind_that_batch_are_held_again(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(span_pipeline, "MAX_BATCH", 1)
+    rig = make_rig(inner=Exiting(lambda n: n == TURN - 1), settle=3600.0)
+    began = time.monotonic()
+    rig.turn()
+    with pytest.raises(SystemExit):
+        rig.door.flush_spans_since(began, 5.0)
+    assert len(rig.inner.spans) == TURN - 2
+    assert sum(point.value for point in rig.points("goldspan.spans.held_bytes")) > 0
+    assert rig.door.force_flush()
+    assert len(rig.inner.spans) == TURN - 1
+    assert rig.counted("goldspan.spans.dropped") == {"export_failed": 1}
+    assert sum(point.value for point in rig.points("goldspan.spans.held_bytes")) == 0
+
+
 @pytest.mark.parametrize("door", ["processor", "zero code"])
 def test_a_process_ends_in_time_though_the_exporter_hangs(door: str) -> None:
     script = f"""

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from opentelemetry import context
+from opentelemetry import context, trace
 from opentelemetry._logs import SeverityNumber
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -265,6 +265,39 @@ def test_many_records_are_taken_in_at_once(logged: tuple[Rig, Agent], monkeypatc
         for _ in range(256):
             agent.log("gen_ai.choice", choice([PARIS]))
         until(lambda: waiting(rig.door) == 0)
+
+
+class Writing(Inner):
+    """An exporter that writes a log record when it gets the spans that were held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.write: Callable[[], None] = lambda: None
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        if any(span.name.startswith("invoke_agent") for span in spans):
+            self.write()
+        return super().export(spans)
+
+
+def test_a_record_that_comes_while_spans_leave_is_read_soon(
+    make_rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(span_pipeline, "_LOG_DELAY", 0.2)
+    rig = make_rig(inner=(inner := Writing()))
+    rig.logger_provider.add_log_record_processor(ToolParameterMatchLogRecordProcessor(rig.door))
+    agent = Agent(rig.tracer_provider, rig.logger_provider)
+    seen: list[int] = []
+
+    def write() -> None:
+        elsewhere = trace.set_span_in_context(trace.NonRecordingSpan(trace.SpanContext(7, 7, is_remote=False)))
+        agent.logger.emit(event_name="gen_ai.choice", body=choice([PARIS]), context=elsewhere)
+        seen.append(waiting(rig.door))
+
+    inner.write = write
+    agent.turn([PARIS])
+    until(lambda: seen == [1])
+    until(lambda: waiting(rig.door) == 0)
 
 
 def test_a_flush_takes_in_what_waits(make_rig: Callable[..., Rig]) -> None:
