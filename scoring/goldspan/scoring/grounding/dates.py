@@ -18,18 +18,11 @@ _MONTHS = {
 _WEEKDAYS = {
     name: number
     for number, names in enumerate(
-        (
-            "monday mon",
-            "tuesday tues tue",
-            "wednesday wed",
-            "thursday thurs thur thu",
-            "friday fri",
-            "saturday sat",
-            "sunday sun",
-        )
+        ("monday mon", "tuesday tues tue", "wednesday wed", "thursday thurs thur thu", "friday fri", "saturday sat",
+         "sunday sun")
     )
     for name in names.split()
-}
+}  # fmt: skip
 _MONTH = r"(?<![^\W\d_])(?P<month>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")(?![^\W\d_])\.?"
 # A pattern that begins with a digit and then looks behind it is tried at digits alone, not at every character.
 _SEPARATED = re.compile(r"[-/.](?<=\d.)\d")
@@ -105,14 +98,8 @@ def days_of(text: str, letters: Set[str]) -> Iterator[Day]:
             yield from _checked(int(match["year"]), int(match["month"]), int(match["day"]))
     if not (separated or named or listed):
         return
-    for match in _SLASHES.finditer(text) if separated else ():
-        year = int(match["year"] or 0)
-        year = 2000 + year if 0 < year < 70 else 1900 + year if 70 <= year < 100 else year
-        one, other = int(match["one"]), int(match["other"])
-        if "." in match[0] and not match["year"]:
-            continue
-        yield from _checked(year, one, other)
-        yield from _checked(year, other, one)
+    if separated:
+        yield from _in_either_order(text)
     for pattern in (_MONTH_DAY, _DAY_MONTH) if named else ():
         for match in pattern.finditer(text):
             yield from _checked(int(match["year"] or 0), _MONTHS[match["month"]], int(match["day"]))
@@ -120,19 +107,32 @@ def days_of(text: str, letters: Set[str]) -> Iterator[Day]:
         for match in pattern.finditer(text):
             if 1 <= int(match["month"]) <= 12:
                 yield Day(int(match["year"]), int(match["month"]), 0)
+    yield from _with_parts_missing(text, named=named, listed=listed)
+
+
+def _in_either_order(text: str) -> Iterator[Day]:
+    """Yield the dates in digits that begin with the day or the month: `5/6`, `5/6/24`."""
+    for match in _SLASHES.finditer(text):
+        year = int(match["year"] or 0)
+        year = 2000 + year if 0 < year < 70 else 1900 + year if 70 <= year < 100 else year
+        one, other = int(match["one"]), int(match["other"])
+        if "." in match[0] and not match["year"]:
+            continue
+        yield from _checked(year, one, other)
+        yield from _checked(year, other, one)
+
+
+def _with_parts_missing(text: str, *, named: bool, listed: bool) -> Iterator[Day]:
+    """Yield the months that are named, the days of a month (`the 5th`), and each of these in each of those."""
     for match in _MONTH_YEAR.finditer(text) if named else ():
         yield Day(int(match["year"]), _MONTHS[match["month"]], 0)
-    months = {_MONTHS[match["month"]] for match in _MONTH_ALONE.finditer(text)} if named else set[int]()
-    for month in sorted(months):
-        yield Day(0, month, 0)
-    days = {int(match[1]) for match in _DAY_LIST.finditer(text)} if listed else set[int]()
-    for day in sorted(days):
-        if day <= 31:
-            yield Day(0, 0, day)
-    if months:
-        for month in sorted(months):
-            for day in sorted(days):
-                yield from _checked(0, month, day)
+    months = sorted({_MONTHS[match["month"]] for match in _MONTH_ALONE.finditer(text)} if named else ())
+    yield from (Day(0, month, 0) for month in months)
+    days = sorted({int(match[1]) for match in _DAY_LIST.finditer(text)} if listed else ())
+    yield from (Day(0, 0, day) for day in days if day <= 31)
+    for month in months:
+        for day in days:
+            yield from _checked(0, month, day)
 
 
 def _checked(year: int, month: int, day: int) -> Iterator[Day]:
@@ -145,21 +145,8 @@ def times_of(text: str, letters: Set[str]) -> Iterator[tuple[int, int]]:
 
     Both halves of the day where it does not say which.
     """
-    told = not letters.isdisjoint(_AROUND_HOURS) or _MINUTES.search(text) is not None
-    for match in _TIME.finditer(text) if told else ():
-        hour, minute, half = int(match["hour"]), int(match["minute"] or 0), match["half"]
-        if (
-            hour > 24
-            or minute > 59
-            or (
-                match["minute"] is None
-                and half is None
-                and not _clock_before(text, match.start())
-                and not _PART_OF_DAY.match(text, match.end())
-            )
-        ):
-            continue
-        yield from _halves(hour, minute, half, text[match.end() : match.end() + 24])
+    if not letters.isdisjoint(_AROUND_HOURS) or _MINUTES.search(text) is not None:
+        yield from _times_in_digits(text)
     for match in _HOUR_WORD.finditer(text) if any(map(text.__contains__, _HOURS)) else ():
         minute = {"thirty": 30, "fifteen": 15}.get(match[2] or "", 45 if match[2] else 0)
         yield from _halves(_HOURS[match[1]], minute, match[3], text[match.end() : match.end() + 24])
@@ -172,6 +159,16 @@ def times_of(text: str, letters: Set[str]) -> Iterator[tuple[int, int]]:
             yield from _halves(named, minute, None, text[match.end() : match.end() + 24])
     for match in _NAMED_TIME.finditer(text) if "noon" in text or "mid" in text else ():
         yield _NAMED_TIMES[match[0]]
+
+
+def _times_in_digits(text: str) -> Iterator[tuple[int, int]]:
+    for match in _TIME.finditer(text):
+        hour, minute, half = int(match["hour"]), int(match["minute"] or 0), match["half"]
+        if hour > 24 or minute > 59:
+            continue
+        said = match["minute"] is not None or half is not None
+        if said or _clock_before(text, match.start()) or _PART_OF_DAY.match(text, match.end()):
+            yield from _halves(hour, minute, half, text[match.end() : match.end() + 24])
 
 
 def _clock_before(text: str, start: int) -> bool:

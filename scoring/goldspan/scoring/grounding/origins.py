@@ -1,6 +1,17 @@
 """Where a value of an argument came from: the first rule that explains it.
 
-Rules are named, and each is one function. A rule that needs the text of a session looks it up in its index.
+The user says `Two seats to Berkeley on Friday, my budget is $1,200`, and the agent calls `book` on a Monday:
+
+    seats: 2                number word     a number that was said, in another form
+    budget: 1200            literal         it was said as it is, up to case, punctuation and grouping
+    place: "Berkeley, CA"   region          its parts were said; what was added is a form that people know
+    date: "2024-05-17"      relative date   a word that was said leads from the day of the call to it
+    email: "jo@x.org"       none            no rule explains it: it comes from nowhere before the call
+
+Rules go from the plain to the derived, so that a value has its most telling origin: what the schema offers, what was
+said as it is, then numbers, dates, codes and names that what was said stands for, then pieces and spellings. Each rule
+is one function, and looks values up in the session's index (`conversation.py`). What a language has (its words, units,
+months) is in tables: here, in `words.py`, `quantities.py` and `dates.py`.
 """
 
 from __future__ import annotations
@@ -10,12 +21,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from enum import StrEnum
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from math import e, isfinite, pi
 from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
@@ -26,56 +38,16 @@ from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer
 
 _PROSE_WORDS = 7
 """A text of at least so many words is prose: only the identifiers and numbers in it are judged."""
-_NO_PREFERENCE = frozenset(
-    [
-        "any",
-        "all",
-        "none",
-        "null",
-        "n/a",
-        "na",
-        "nil",
-        "dontcare",
-        "unknown",
-        "default",
-        "true",
-        "false",
-        "yes",
-        "no",
-        "unspecified",
-        "anywhere",
-    ]
-)
+_NO_PREFERENCE = frozenset((
+    "any", "all", "none", "null", "n/a", "na", "nil", "dontcare", "unknown", "default", "true", "false", "yes", "no",
+    "unspecified", "anywhere",
+))  # fmt: skip
 """Texts that say that nothing was chosen."""
-_WRITTEN = frozenset(
-    [
-        "query",
-        "q",
-        "search",
-        "keyword",
-        "keywords",
-        "question",
-        "prompt",
-        "message",
-        "text",
-        "content",
-        "body",
-        "subject",
-        "summary",
-        "description",
-        "reason",
-        "comment",
-        "note",
-        "notes",
-        "command",
-        "code",
-        "sql",
-        "expression",
-        "script",
-        "thought",
-        "instructions",
-    ]
-)
+_WRITTEN = frozenset((
+    "query", "q", "search", "keyword", "keywords", "question", "prompt", "message", "text", "content", "body",
+    "subject", "summary", "description", "reason", "comment", "note", "notes", "command", "code", "sql", "expression",
+    "script", "thought", "instructions",
+))  # fmt: skip
 """Words in the names of parameters whose text an agent writes itself."""
 _PAGING = frozenset(("offset", "skip", "page", "index", "cursor"))
 _EXAMPLE = re.compile(r"(such as|e\.g|for example|example|for instance|like|format|i\.e)")
@@ -175,10 +147,7 @@ def _offered(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
         return schema
     said: dict[str, Any] = {}
     waiting: list[Any] = [schema]
-    for at in range(_MOST_ALTERNATIVES):
-        if at == len(waiting):
-            break
-        one = waiting[at]
+    for one in islice(waiting, _MOST_ALTERNATIVES):  # which grows
         if not is_mapping(one):
             continue
         for key in ("description", "default", "items", "required"):
@@ -189,11 +158,18 @@ def _offered(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
         options = one.get("enum", [one["const"]] if "const" in one else [])
         if is_sequence(options) and options:
             said["enum"] = [*said.get("enum", []), *options]
-        waiting += (branch for key in _BRANCHES if is_sequence(one.get(key)) for branch in one[key])
-        if isinstance(reference := one.get("$ref"), str) and reference.startswith("#"):
-            with suppress(LookupError, ValueError):
-                waiting.append(value_at(root, steps_of(reference[1:])))
+        waiting += _parts_of(one, root)
     return said
+
+
+def _parts_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the alternatives of a schema, and what it refers to within the document."""
+    for key in _BRANCHES:
+        if is_sequence(branches := schema.get(key)):
+            yield from branches
+    if isinstance(reference := schema.get("$ref"), str) and reference.startswith("#"):
+        with suppress(LookupError, ValueError):
+            yield value_at(root, steps_of(reference[1:]))
 
 
 class OriginFinder:
@@ -214,9 +190,7 @@ class OriginFinder:
         if value is None or isinstance(value, bool) or is_mapping(value) or is_sequence(value) or value == "":
             return Origin(Kind.TRIVIAL)
         if isinstance(value, int) and abs(value) > _LARGEST_EXACT:
-            text = str(value) if value.bit_length() <= _LONGEST_INTEGER else ""
-            found = self._declared(leaf, text) or (self._text(text, normalised(text), leaf) if text else None)
-            return found or Origin(Kind.NONE)
+            return self._long_integer(value, leaf) or Origin(Kind.NONE)
         if isinstance(value, (int, float)):
             if not isfinite(value):
                 return Origin(Kind.TRIVIAL)
@@ -226,6 +200,10 @@ class OriginFinder:
         if folded in _NO_PREFERENCE:
             return Origin(Kind.TRIVIAL)
         return self._declared(leaf, text) or self._text(text, folded, leaf) or Origin(Kind.NONE)
+
+    def _long_integer(self, value: int, leaf: Leaf) -> Origin | None:
+        text = str(value) if value.bit_length() <= _LONGEST_INTEGER else ""
+        return self._declared(leaf, text) or (self._text(text, normalised(text), leaf) if text else None)
 
     # What the schema offers.
 
@@ -304,23 +282,29 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "sign", opposite[0])
         if value in (0, 1) and leaf is not None and _name_says(leaf.path, _PAGING):
             return Origin(Kind.TRIVIAL, "first page")
+        return self._computed_from_said(value, whole=whole)
+
+    def _computed_from_said(self, value: float, *, whole: bool) -> Origin | None:
+        conversation, passages = self._conversation, self._passages
         with_unit = conversation.quantities(passages)
         if (origin := converted(value, [one for one, _ in with_unit])) is not None:
             return Origin(Kind.DERIVED, "unit", next(place for one, place in with_unit if one is origin))
-        if whole and (part_of := self._part_of_date(int(value))) is not None:
-            return Origin(Kind.DERIVED, "part of a date", part_of)
-        if not whole and self._constant(value):
-            return Origin(Kind.DERIVED, "constant")
-        if whole and self._between(int(value)):
-            return Origin(Kind.DERIVED, "time between")
-        if whole and (limit := conversation.bound(int(value), passages)) is not None:
-            return Origin(Kind.DERIVED, "bound", limit)
+        if (found := self._whole_number(int(value)) if whole else self._constant(value)) is not None:
+            return found
         if abs(value) >= 20:
             if self._computed is None:
                 self._computed = Computed(conversation.latest_numbers(passages, 40))
             if value in self._computed:
                 return Origin(Kind.DERIVED, "arithmetic")
         return None
+
+    def _whole_number(self, value: int) -> Origin | None:
+        if (part_of := self._part_of_date(value)) is not None:
+            return Origin(Kind.DERIVED, "part of a date", part_of)
+        if self._between(value):
+            return Origin(Kind.DERIVED, "time between")
+        limit = self._conversation.bound(value, self._passages)
+        return None if limit is None else Origin(Kind.DERIVED, "bound", limit)
 
     def _part_of_date(self, value: int) -> int | None:
         for day, at in self._conversation.days(self._passages):
@@ -331,13 +315,14 @@ class OriginFinder:
                 return at
         return None
 
-    def _constant(self, value: float) -> bool:
+    def _constant(self, value: float) -> Origin | None:
         for constant in (pi, e):
             ratio = value / constant
             near = round(ratio)
             if near and abs(ratio - near) < 1e-3 and (near == 1 or self._conversation.number(near, self._passages)):
-                return any(self._conversation.word_at(word, self._end) is not None for word in ("pi", "π", "e"))
-        return False
+                named = any(self._conversation.word_at(word, self._end) is not None for word in ("pi", "π", "e"))
+                return Origin(Kind.DERIVED, "constant") if named else None
+        return None
 
     def _between(self, value: int) -> bool:
         """Whether a value is the time between two dates or two times that were said, in days or a smaller unit."""
@@ -359,37 +344,45 @@ class OriginFinder:
             return Origin(Kind.TRIVIAL)
         if (position := conversation.phrase_at(words, self._end)) is not None:
             return self._said(conversation.passage_at(position))
-        prose = len(words) >= _PROSE_WORDS
-        identifier = " " not in text.strip() and (any(char.isdigit() for char in text) or "@" in text or "_" in text)
         number = as_number(text)
-        numeric = None if number is None or (text.isdecimal() and len(text) > 4) else self._number(number, leaf)
-        if numeric is not None:
+        is_code = text.isdecimal() and len(text) > 4
+        if number is not None and not is_code and (numeric := self._number(number, leaf)) is not None:
             return numeric
-        if not prose and (days := _moment(plain, letters_in(words))) is not None:
+        if len(words) < _PROSE_WORDS and (days := _moment(plain, letters_in(words))) is not None:
             return self._moment(*days)
         if any(ord(char) > 0x0E00 for char in text) and (found := self._unspaced(plain)) is not None:
             return found
+        return self._made_of_known(text, words, leaf)
+
+    def _made_of_known(self, text: str, words: Sequence[str], leaf: Leaf) -> Origin | None:
+        """Return the origin of a text that was never said as a whole: of its words, of what it stands for."""
         unknown = [word for word in words if not self._word(word)]
+        identifier = _is_identifier(text)
         if not unknown and not identifier:
             return Origin(Kind.DERIVED, "words")
-        if prose:
+        if len(words) >= _PROSE_WORDS:
             return self._prose(unknown)
-        for rule in (self._code, self._spelled_out, self._region):
+        for rule in (self._code, self._spelled_out, self._region, self._camel_case):
             if (found := rule(text)) is not None:
                 return found
-        camel = camel_words(text)
-        if not identifier and len(camel) > len(words) and all(self._word(word) for word in camel):
-            return Origin(Kind.DERIVED, "words")
         if unknown and self._template(leaf, words, unknown):
             return Origin(Kind.DERIVED, "template")
-        if identifier:
-            return self._identifier(words)
+        return self._identifier(words) if identifier else self._nearly_known(text, words, unknown, leaf)
+
+    def _nearly_known(self, text: str, words: Sequence[str], unknown: Sequence[str], leaf: Leaf) -> Origin | None:
+        """Return the origin of a text whose unknown words are spellings of known ones, or its author's own."""
         if all(word.isalpha() and self._near(word) for word in unknown):
             return Origin(Kind.DERIVED, "spelling")
         if len(unknown) == 1 and unknown[0].isalpha() and self._pieces(unknown[0]):
             return Origin(Kind.DERIVED, "join")
         written = _name_says(leaf.path, _WRITTEN) and " " in text.strip() and len(unknown) < len(words)
         return self._prose(unknown) if written else None
+
+    def _camel_case(self, text: str) -> Origin | None:
+        """Return the origin of words that are written as one: `pendingOrders`."""
+        words = camel_words(text)
+        joined = not _is_identifier(text) and len(words) > len(words_of(normalised(text)))
+        return Origin(Kind.DERIVED, "words") if joined and all(map(self._word, words)) else None
 
     def _prose(self, unknown: Sequence[str]) -> Origin | None:
         """Text that an agent writes is its own; identifiers and numbers in it are not."""
@@ -530,21 +523,21 @@ class OriginFinder:
     # Dates and times.
 
     def _moment(self, days: Sequence[Day], times: Sequence[tuple[int, int]]) -> Origin | None:
-        rule = ""
-        if days:
-            exact = [day for day in days if day.day]
-            found = [self._day(day) for day in exact] if exact else [self._month(day) for day in days]
-            known = [origin for origin in found if origin is not None]
-            if not known:
-                return None
-            if any(origin.kind is Kind.UNKNOWN for origin in known) and all(
-                origin.kind is Kind.UNKNOWN for origin in known
-            ):
-                return known[0]
-            rule = known[0].rule
-        if times and not (days and times[0] in ((0, 0), (23, 59))) and not any(self._time(time) for time in times):
+        origin = self._first_known(days) if days else None
+        if days and (origin is None or origin.kind is Kind.UNKNOWN):
+            return origin
+        open_end = bool(days) and times[:1] in ([(0, 0)], [(23, 59)])
+        if times and not open_end and not any(map(self._time, times)):
             return None
-        return Origin(Kind.DERIVED, rule or "time")
+        return Origin(Kind.DERIVED, "time" if origin is None else origin.rule)
+
+    def _first_known(self, days: Sequence[Day]) -> Origin | None:
+        """Return the origin of the first date that has one; dates that only may have one do for want of others."""
+        exact = [day for day in days if day.day]
+        found = [self._day(day) for day in exact] if exact else [self._month(day) for day in days]
+        known = [origin for origin in found if origin is not None]
+        certain = any(origin.kind is not Kind.UNKNOWN for origin in known)
+        return replace(known[0], kind=Kind.DERIVED) if certain else next(iter(known), None)
 
     def _time(self, time: tuple[int, int]) -> bool:
         if self._conversation.time(time, self._passages) is not None:
@@ -574,16 +567,20 @@ class OriginFinder:
             near += [Day(day.year, day.month, day.day) for day in self._today]
             if any(day.month == wanted.month and day.year in (0, wanted.year) for day in near):
                 return Origin(Kind.DERIVED, "day of a month", at)
+        return self._relative_day(whole)
+
+    def _relative_day(self, wanted: date) -> Origin | None:
+        conversation, passages = self._conversation, self._passages
         known = [found for day, _ in conversation.days(passages) if day.year and (found := day.whole()) is not None]
         relative = conversation.relative_days(passages)
         for base in dict.fromkeys([*self._today, *known[:50]]):
             for words, at in relative:
-                if words.lead(base, whole):
+                if words.lead(base, wanted):
                     return Origin(Kind.DERIVED, "relative date", at)
         if not self._today and not known:
             for delta in range(-15, 16):
-                base = date.fromordinal(min(max(whole.toordinal() - delta, 1), date.max.toordinal()))
-                if any(words.lead(base, whole) for words, _ in relative):
+                base = date.fromordinal(min(max(wanted.toordinal() - delta, 1), date.max.toordinal()))
+                if any(words.lead(base, wanted) for words, _ in relative):
                     return Origin(Kind.UNKNOWN, "relative date, but the day of the call is unknown")
         return None
 
@@ -606,6 +603,10 @@ def _moment(plain: str, letters: set[str]) -> tuple[list[Day], list[tuple[int, i
     rest = re.sub(r"(?<![^\W\d_])(?:t|z|utc|gmt|am|pm|of|the|st|nd|rd|th|[a-z]{3,9}day|est|pst|edt|cst)\b", "", plain)
     rest = re.sub(r"jan\w*|feb\w*|mar\w*|apr\w*|may|jun\w*|jul\w*|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*", "", rest)
     return (days, times) if re.search(r"[^\W\d_]{2,}", rest) is None else None
+
+
+def _is_identifier(text: str) -> bool:
+    return " " not in text.strip() and any(char.isdigit() or char in "@_" for char in text)
 
 
 def _with_year(day: Day, today: Sequence[date]) -> date | None:

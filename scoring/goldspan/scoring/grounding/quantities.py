@@ -139,18 +139,26 @@ def _in_digits(text: str) -> list[Quantity]:
         if scale is not None:
             found.append(Quantity(value * scale, ""))
         found.append(Quantity(value, unit))
+    return [*found, *_in_notation(text)]
+
+
+def _in_notation(text: str) -> Iterator[Quantity]:
+    """Yield numbers that are written with signs of their own: feet and inches, powers of ten, fractions."""
     if any(mark in text for mark in _FEET_MARKS):
-        found += [Quantity(int(match[1]) * 12 + int(match[2]), "inch") for match in _FEET.finditer(text)]
+        yield from (Quantity(int(match[1]) * 12 + int(match[2]), "inch") for match in _FEET.finditer(text))
     if "10" in text:
-        found += [
-            Quantity(float(f"{match[1]}e{match[2].replace(_MINUS[-1], '-')}"), "") for match in _POWER.finditer(text)
-        ]
+        powers = ((match[1], match[2].replace(_MINUS[-1], "-")) for match in _POWER.finditer(text))
+        yield from (Quantity(float(f"{factor}e{power}"), "") for factor, power in powers)
     if "/" in text:
-        found += [Quantity(int(match[1]) / int(match[2]), "") for match in _FRACTION.finditer(text) if int(match[2])]
-    return found
+        fractions = ((int(match[1]), int(match[2])) for match in _FRACTION.finditer(text))
+        yield from (Quantity(above / below, "") for above, below in fractions if below)
 
 
 def _spelled(text: str) -> Iterator[Quantity]:
+    """Yield the numbers in words: `two hundred and five` is one, `two five` are two.
+
+    A number is a total of finished parts (`two thousand`) and a current part (`two hundred`).
+    """
     total: float = 0
     current: float = 0
     started = False
@@ -160,38 +168,40 @@ def _spelled(text: str) -> Iterator[Quantity]:
         word = match[0]
         if not started and word not in NUMBER_WORDS and not word[0].isdecimal():
             continue
-        gap = text[last_end : match.start()]
-        joined = started and gap.strip(" -") == ""
+        joined = started and text[last_end : match.start()].strip(" -") == ""
         value = number_word(word)
         if started and not (joined and (value is not None or word in SCALES or word == "and")):
             yield Quantity(total + current, word if joined else "", "word")
             started, total, current = False, 0, 0
         if value is not None:
-            if not started:
+            if not started or _begins_another(word, last_word, total, current):
+                if started:
+                    yield Quantity(total + current, "", "word")
                 started, total, current = True, 0, value
-            elif total and not current:
-                current = value
-            elif (is_unit(word) and current and (is_tens(last_word) or current % 100 == 0)) or (
-                is_tens(word) and current % 100 == 0
-            ):
+            else:
                 current += value
-            else:
-                yield Quantity(total + current, "", "word")
-                started, total, current = True, 0, value
         elif word in SCALES and word != "k":
-            if not started:
-                started, total, current = True, 0, 1
-            if SCALES[word] == 100 or SCALES[word] == 12:
-                current = min(current * SCALES[word], _LARGEST)
-            else:
-                total, current = total + current * SCALES[word], 0
-        elif word in COUNTING:
-            for implied in COUNTING[word]:
-                yield Quantity(implied, "", "implied")
+            total, current = _scaled(total, current if started else 1, SCALES[word])
+            started = True
+        else:
+            yield from (Quantity(implied, "", "implied") for implied in COUNTING.get(word, ()))
         last_end = match.end()
         last_word = word
     if started:
         yield Quantity(total + current, "", "word")
+
+
+def _begins_another(word: str, last_word: str, total: float, current: float) -> bool:
+    """Whether a number word after others is not part of their number: `five` after `twenty` is, after `two` not."""
+    if total and not current:
+        return False
+    after_unit = is_unit(word) and current and (is_tens(last_word) or current % 100 == 0)
+    return not after_unit and not (is_tens(word) and current % 100 == 0)
+
+
+def _scaled(total: float, current: float, scale: int) -> tuple[float, float]:
+    """Multiply the current part, which a thousand and more also finish."""
+    return (total, min(current * scale, _LARGEST)) if scale in (12, 100) else (total + current * scale, 0)
 
 
 ABBREVIATIONS: dict[str, str] = {

@@ -11,94 +11,20 @@ _WORD = re.compile(r"[^\W_\u0e00-\U0010ffff]+|(?:(?![\W_])[\u0e00-\U0010ffff])+"
 _ASCII_WORDS = "".join(char if char.isalnum() else " " for char in map(chr, range(128)))
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_ENDINGS = [
-    "ational",
-    "ization",
-    "isation",
-    "fulness",
-    "iveness",
-    "ements",
-    "ations",
-    "ation",
-    "ement",
-    "ments",
-    "ment",
-    "ically",
-    "able",
-    "ible",
-    "ility",
-    "ingly",
-    "edly",
-    "ness",
-    "ies",
-    "ied",
-    "ier",
-    "ing",
-    "ers",
-    "ors",
-    "est",
-    "ism",
-    "ist",
-    "ity",
-    "ive",
-    "ize",
-    "ise",
-    "ful",
-    "ous",
-    "ian",
-    "ese",
-    "ish",
-    "al",
-    "ic",
-    "ly",
-    "ed",
-    "er",
-    "or",
-    "es",
-    "en",
-    "an",
-    "s",
-    "y",
-    "e",
-]
+_ENDINGS = (
+    "ational", "ization", "isation", "fulness", "iveness", "ements", "ations", "ation", "ement", "ments", "ment",
+    "ically", "able", "ible", "ility", "ingly", "edly", "ness", "ies", "ied", "ier", "ing", "ers", "ors", "est",
+    "ism", "ist", "ity", "ive", "ize", "ise", "ful", "ous", "ian", "ese", "ish", "al", "ic", "ly", "ed", "er", "or",
+    "es", "en", "an", "s", "y", "e",
+)  # fmt: skip
 
 _LONGEST_WORD = 40
 """Letters of a word that has an ending."""
 
-FILLERS = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "of",
-        "and",
-        "or",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "from",
-        "by",
-        "with",
-        "is",
-        "are",
-        "be",
-        "as",
-        "it",
-        "its",
-        "this",
-        "that",
-        "my",
-        "your",
-        "our",
-        "their",
-        "his",
-        "her",
-        "s",
-        "t",
-    ]
-)
+FILLERS = frozenset((
+    "a", "an", "the", "of", "and", "or", "in", "on", "at", "to", "for", "from", "by", "with", "is", "are", "be", "as",
+    "it", "its", "this", "that", "my", "your", "our", "their", "his", "her", "s", "t",
+))  # fmt: skip
 """Words that say nothing about where a value comes from."""
 
 _UNITS = {
