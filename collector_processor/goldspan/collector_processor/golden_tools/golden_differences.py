@@ -336,45 +336,72 @@ def _seen_changes(golden: Golden, result: TurnResult, *, whole: bool) -> Iterato
     if actual is None and expected is not None:
         if expected.calls:
             yield replace(at, before=turn_document(expected), note="never seen")
-        return
-    if index is None and not whole:
+    elif index is None and not whole:
         if actual is not None and any(not call.rejected for call in actual.calls):
             yield replace(at, after=merge_turns([recorded_turn(actual)]).value, note="not expected", scored=False)
+    else:
+        pairs = [_pair(call) for call in result.calls if call.aligned]
+        missing: list[ExpectedCall] = []
+        for call in result.calls:
+            yield from _call_difference(at, call, golden.criterion, result.alternative, pairs, missing)
+        criterion = (expected.criterion if expected is not None else None) or golden.criterion
+        yield from _unexpected_calls(at, result, criterion, pairs, missing)
+
+
+_Pairs = list[tuple[int, int]]
+"""Positions of expected calls, each with that of the call that was made for it."""
+
+
+def _call_difference(
+    at: Change,
+    call: CallResult,
+    criterion: Criterion,
+    alternative: int | None,
+    pairs: _Pairs,
+    missing: list[ExpectedCall],
+) -> Iterator[Change]:
+    """Yield how a call differs from the expected one: its near miss goes to the pairs, or the call to the missing."""
+    if call.violates is not None and call.actual is not None:
+        yield replace(at, tool=call.actual.name, after=_seen(call.actual), note="forbidden")
+    if call.expected is None:
         return
-    pairs = [_pair(call) for call in result.calls if call.aligned]
-    missing: list[ExpectedCall] = []
-    for call in result.calls:
-        if call.violates is not None and call.actual is not None:
-            yield replace(at, tool=call.actual.name, after=_seen(call.actual), note="forbidden")
-        if call.expected is None:
-            continue
-        place = CallPlace(index, result.alternative, call.expected_index or 0)
-        here = replace(at, tool=call.expected.name, place=place)
-        changes = list(_argument_changes(here, call, golden.criterion))
-        near = _pair(call)
-        if call.aligned:
-            yield from changes
-        # If a call and its near miss stand between different others, the order is what is wrong.
-        elif changes and (
-            not golden.criterion.ordered or all((one[0] < near[0]) == (one[1] < near[1]) for one in pairs)
-        ):
-            pairs.append(near)
-            yield from changes
-        else:
-            missing.append(call.expected)
-            yield replace(here, before=call_document(call.expected), note="missing")
-    criterion = (expected.criterion if expected is not None else None) or golden.criterion
+    place = CallPlace(at.turn, alternative, call.expected_index or 0)
+    here = replace(at, tool=call.expected.name, place=place)
+    changes = list(_argument_changes(here, call, criterion))
+    if call.aligned:
+        yield from changes
+        return
+    near = _pair(call)
+    # If a call and its near miss stand between different others, the order is what is wrong.
+    if changes and (not criterion.ordered or all((one[0] < near[0]) == (one[1] < near[1]) for one in pairs)):
+        pairs.append(near)
+        yield from changes
+    else:
+        missing.append(call.expected)
+        yield replace(here, before=call_document(call.expected), note="missing")
+
+
+def _unexpected_calls(
+    at: Change, result: TurnResult, criterion: Criterion, pairs: _Pairs, missing: list[ExpectedCall]
+) -> Iterator[Change]:
+    """Yield the calls that stand for no expected one, each behind the pair that was made before it."""
     taken = {made for _, made in pairs}
     groups = {one.expected_index: one.expected.group for one in result.calls if one.expected is not None}
     for call in result.unexpected_calls:
-        if call.actual is not None and call.actual_index not in taken:
-            note = "not expected" if call.violates is None else "forbidden"
-            before = max((one for one, made in pairs if made < (call.actual_index or 0)), default=-1)
-            later = [groups.get(one) for one, made in pairs if made > (call.actual_index or 0)]
-            in_group = bool(groups.get(before)) and groups[before] in later
-            place = CallPlace(index, result.alternative, before, in_group)
-            scored = _replaces(call.actual, missing) or criterion.extra_calls == "penalize"
-            yield replace(at, tool=call.actual.name, after=_seen(call.actual), place=place, note=note, scored=scored)
+        if call.actual is None or call.actual_index in taken:
+            continue
+        position = call.actual_index or 0
+        before = max((one for one, made in pairs if made < position), default=-1)
+        later = [groups.get(one) for one, made in pairs if made > position]
+        in_group = bool(groups.get(before)) and groups[before] in later
+        yield replace(
+            at,
+            tool=call.actual.name,
+            after=_seen(call.actual),
+            place=CallPlace(at.turn, result.alternative, before, in_group),
+            note="not expected" if call.violates is None else "forbidden",
+            scored=_replaces(call.actual, missing) or criterion.extra_calls == "penalize",
+        )
 
 
 def _replaces(made: ToolCall, missing: list[ExpectedCall]) -> bool:

@@ -324,19 +324,13 @@ def merge_sessions(recordings: Sequence[Sequence[RecordedTurn]]) -> MergedPart:
 
 def merge_turns(recordings: Sequence[RecordedTurn]) -> MergedPart:
     """Return one turn of a golden."""
-    fields: dict[str, JsonValue] = {}
-    said: list[str] = []
-    users = _distinct(" ".join(turn.user.split()) for turn in recordings if turn.user is not None)
-    if len(users) == 1 and all(turn.user is not None for turn in recordings):
-        fields["user"] = next(turn.user for turn in recordings)
-    elif len(users) > 1:
-        said.append(f"the user's text differs ({', '.join(shown(text, 40) for text in users)}): left out")
+    fields, said = _merged_user(recordings)
     shapes = _distinct(_shape(turn.groups) for turn in recordings)
     called = [shape for shape in shapes if shape]
-    if not called:
-        return MergedPart(fields, {}, said)
     lists = [merge_call_lists([turn.groups for turn in recordings if _shape(turn.groups) == one]) for one in called]
     said += [text for one in lists for text in one.disagreements]
+    if not lists:
+        return MergedPart(fields, {}, said)
     if len(lists) == 1:
         calls = lists[0].value
         if len(called) < len(shapes):
@@ -351,6 +345,15 @@ def merge_turns(recordings: Sequence[RecordedTurn]) -> MergedPart:
         return MergedPart({**fields, "calls": merged}, {}, said)
     said.append(f"{len(lists)} different lists of calls: written as alternatives")
     return MergedPart({**fields, "any_of": [one.value for one in lists]}, _comments_under("any_of", lists), said)
+
+
+def _merged_user(recordings: Sequence[RecordedTurn]) -> tuple[dict[str, JsonValue], list[str]]:
+    """Return the user's text if all recordings have one and the same, else what is to say of it."""
+    users = [turn.user for turn in recordings if turn.user is not None]
+    different = _distinct(" ".join(text.split()) for text in users)
+    if len(different) > 1:
+        return {}, [f"the user's text differs ({', '.join(shown(text, 40) for text in different)}): left out"]
+    return ({"user": users[0]} if users and len(users) == len(recordings) else {}), []
 
 
 def merge_call_lists(recordings: Sequence[tuple[Group, ...]]) -> MergedPart:
