@@ -19,8 +19,7 @@ from goldspan.collector_processor.cli.serve import serve
 from goldspan.collector_processor.gateway.settings.settings_file import load_settings, variables
 from goldspan.collector_processor.serving.prometheus import HELP
 from goldspan.scoring.errors import FileError
-from goldspan.scoring.goldens.json_with_lines import MistakeCollector
-from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
 from markdown_pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]

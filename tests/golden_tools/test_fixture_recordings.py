@@ -16,9 +16,8 @@ from conformance.known_gaps import or_known_gap
 from conformance.recordings import files_of
 from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.golden_tools.writing import yaml_text
+from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
 from goldspan.scoring.goldens.json_schema import golden_set_schema
-from goldspan.scoring.goldens.json_with_lines import MistakeCollector
-from goldspan.scoring.goldens.yaml_text import read_yaml
 
 CAPTURED = [name for name in recordings.NAMES if recordings.TRUTH["files"][name]["arguments"].startswith("captured")]
 VALIDATOR = Draft202012Validator(golden_set_schema())

@@ -16,8 +16,7 @@ from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.golden_tools.recording import record
 from goldspan.collector_processor.golden_tools.writing import name_of, yaml_text
 from goldspan.scoring import load_goldens, score_sessions
-from goldspan.scoring.goldens.json_with_lines import MistakeCollector
-from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from trace_requests import turn_request, write_lines
 

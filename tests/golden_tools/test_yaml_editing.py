@@ -18,8 +18,7 @@ from goldspan.collector_processor.golden_tools.yaml_editing import (
     edit_document,
     edit_yaml,
 )
-from goldspan.scoring.goldens.json_with_lines import MistakeCollector
-from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
 
 WRITTEN = """\
 # a set

@@ -13,8 +13,7 @@ from ruamel.yaml import YAML
 
 from goldspan.collector_processor.golden_tools.writing import WIDTH, yaml_text
 from goldspan.scoring.goldens import load_goldens
-from goldspan.scoring.goldens.json_with_lines import MistakeCollector
-from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
 
 TRAPS = [
     *("2026-12-01", "2026-12-01T19:30:00Z", "NO", "no", "y", "on", "Off", "012", "0o14", "0x1F", "12:30", "1:30:00"),

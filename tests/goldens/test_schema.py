@@ -14,8 +14,7 @@ from jsonschema import Draft202012Validator
 
 from goldspan.scoring.errors import GoldenFileError
 from goldspan.scoring.goldens import load_goldens
-from goldspan.scoring.goldens.json_with_lines import MistakeCollector
-from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
 from markdown_pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]

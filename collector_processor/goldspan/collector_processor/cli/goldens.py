@@ -50,8 +50,8 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.errors import FileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.benchmarks import Imported, import_bfcl, import_tau2, read_records
+from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable
 from goldspan.scoring.goldens.json_schema import golden_set_schema
-from goldspan.scoring.goldens.json_with_lines import MistakeCollector, Unreadable
 from goldspan.scoring.json_values import shown_name
 from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.wording import counted, listed, printable

@@ -11,17 +11,16 @@ from typing import Any, NamedTuple
 
 from goldspan.scoring.api import score_turn
 from goldspan.scoring.goldens import Golden, GoldenIndex
-from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
-from goldspan.scoring.goldens.golden_index import Ambiguous
-from goldspan.scoring.goldens.json_with_lines import (
+from goldspan.scoring.goldens.documents import (
     MistakeCollector,
     Unreadable,
     ValuePath,
     nearest,
     path_text,
-    read_text,
 )
-from goldspan.scoring.goldens.loading import READERS
+from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
+from goldspan.scoring.goldens.golden_index import Ambiguous
+from goldspan.scoring.goldens.loading import read_document
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers.matcher import LITERAL, dollar_keys
 from goldspan.scoring.sessions import JsonValue, Session
@@ -124,12 +123,9 @@ def _sessions_by_trace(goldens: GoldenIndex) -> Iterator[GoldenRemark]:
 
 def _in_file(source: str) -> Iterator[GoldenRemark]:
     """Look into a file of goldspan's own format; eval sets of ADK say nothing by an empty list."""
-    read = READERS.get(Path(source).suffix.lower())
-    if read is None:
-        return
     notes = MistakeCollector(source)
     try:
-        document = read(read_text(Path(source), notes), notes)
+        document = read_document(Path(source), notes)
     except Unreadable:
         return
     if is_mapping(document) and is_sequence(document.get("goldens")):

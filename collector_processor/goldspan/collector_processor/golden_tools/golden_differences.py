@@ -16,8 +16,8 @@ from goldspan.scoring.api import score_sessions
 from goldspan.scoring.comparison import equal
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.goldens.documents import ValuePath, path_text
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
-from goldspan.scoring.goldens.json_with_lines import ValuePath, path_text
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name, steps_of
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.matcher import ABSENT, MOST_DIFFERING, dollar_keys

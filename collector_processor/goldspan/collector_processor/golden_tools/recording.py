@@ -18,8 +18,8 @@ from goldspan.collector_processor.replay.inspection import user_text
 from goldspan.scoring.comparison import equal
 from goldspan.scoring.errors import GoldenFileError
 from goldspan.scoring.goldens import load_goldens
+from goldspan.scoring.goldens.documents import MAX_DEPTH, ValuePath
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES
-from goldspan.scoring.goldens.json_with_lines import MAX_DEPTH, ValuePath
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.matcher import LITERAL, dollar_keys

@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from typing import IO
 
 from goldspan.scoring.errors import FileError, Mistake
-from goldspan.scoring.goldens.json_with_lines import ValuePath
+from goldspan.scoring.goldens.documents import ValuePath
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import JsonValue
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from goldspan.collector_processor.golden_tools.writing import on_one_line, yaml_lines
-from goldspan.scoring.goldens.json_with_lines import ValuePath
+from goldspan.scoring.goldens.documents import ValuePath
 from goldspan.scoring.sessions import JsonValue
 
 

@@ -11,9 +11,15 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from goldspan.collector_processor.server_urls import check_url
 from goldspan.scoring.errors import FileError, SettingsError
-from goldspan.scoring.goldens.json_text import read_json
-from goldspan.scoring.goldens.json_with_lines import MistakeCollector, Unreadable, ValuePath, nearest, read_text
-from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.goldens.documents import (
+    MistakeCollector,
+    Unreadable,
+    ValuePath,
+    nearest,
+    read_json,
+    read_text,
+    read_yaml,
+)
 from goldspan.scoring.json_values import is_mapping, shown
 from goldspan.scoring.metrics.judge import JudgePreset, When
 

@@ -13,8 +13,8 @@ from goldspan.collector_processor.golden_tools.updating import GoldenFile, accep
 from goldspan.collector_processor.golden_tools.writing import golden_set_text
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
+from goldspan.scoring.goldens.documents import MistakeCollector
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.goldens.json_with_lines import MistakeCollector
 from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.sessions import Session
 

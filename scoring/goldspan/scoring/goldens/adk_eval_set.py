@@ -15,9 +15,9 @@ from pydantic.alias_generators import to_camel
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.benchmarks import objects
 from goldspan.scoring.goldens.criterion_inheritance import CriterionMapping
+from goldspan.scoring.goldens.documents import MistakeCollector, ValuePath, check_finite, found
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.goldens.golden_file import content_digest
-from goldspan.scoring.goldens.json_with_lines import MistakeCollector, ValuePath, check_finite, found
 from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.sessions import JsonValue
 

@@ -8,14 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from goldspan.scoring.goldens.json_text import read_json, read_value
-from goldspan.scoring.goldens.json_with_lines import (
+from goldspan.scoring.goldens.documents import (
     MistakeCollector,
     SourcePlace,
     Unreadable,
     ValuePath,
     check_finite,
     found,
+    read_json,
+    read_lines,
 )
 from goldspan.scoring.json_values import counted, is_list, is_mapping
 from goldspan.scoring.matchers import escape_literal
@@ -43,14 +44,7 @@ def read_records(text: str, notes: MistakeCollector) -> JsonValue:
         notes.place = SourcePlace(1, {0: whole.place})
         notes.mistakes += whole.mistakes
         return [value]
-    records: list[JsonValue] = []
-    places: dict[str | int, SourcePlace] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            with suppress(Unreadable):
-                value, places[len(records)] = read_value(line, notes, (len(records),), number)
-                records.append(value)
-    notes.place = SourcePlace(1, places)
+    records, notes.place = read_lines(text.split("\n"), notes)
     return records
 
 

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from goldspan.scoring.criterion import ArgumentRule, Block, Criterion
 from goldspan.scoring.errors import CriterionError
-from goldspan.scoring.goldens.json_with_lines import JsonSchema, ValuePath, found
+from goldspan.scoring.goldens.documents import JsonSchema, ValuePath, found
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import JsonValue
 

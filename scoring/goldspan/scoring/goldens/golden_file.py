@@ -45,6 +45,14 @@ from goldspan.scoring.goldens.criterion_inheritance import (
     check_turn_of_whole_session,
     inherit,
 )
+from goldspan.scoring.goldens.documents import (
+    JsonSchema,
+    MistakeCollector,
+    ValuePath,
+    check_finite,
+    found,
+    nearest,
+)
 from goldspan.scoring.goldens.golden import (
     ANY_TOOL,
     MOST_ALTERNATIVES,
@@ -57,14 +65,6 @@ from goldspan.scoring.goldens.golden import (
     Operator,
     PresetChoice,
     Repeat,
-)
-from goldspan.scoring.goldens.json_with_lines import (
-    JsonSchema,
-    MistakeCollector,
-    ValuePath,
-    check_finite,
-    found,
-    nearest,
 )
 from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.matchers.reading import ValueReader

@@ -8,8 +8,8 @@ from pydantic.alias_generators import to_camel
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.criterion_inheritance import CALL_LEVEL, GOLDEN_LEVEL, SET_LEVEL, TURN_LEVEL
+from goldspan.scoring.goldens.documents import JsonSchema
 from goldspan.scoring.goldens.golden_file import GoldenSetEntry
-from goldspan.scoring.goldens.json_with_lines import JsonSchema
 from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.matchers.reading import MATCHER_KINDS
 

@@ -11,18 +11,19 @@ from goldspan.scoring.criterion import MAIN_METRIC, Criterion, criterion_in
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens.adk_eval_set import is_eval_set, read_eval_set
 from goldspan.scoring.goldens.criterion_inheritance import SET_LEVEL, CriterionMapping, criterion_mapping, inherit
-from goldspan.scoring.goldens.golden import GoldenSet, MetricChoice
-from goldspan.scoring.goldens.golden_file import read_golden_set, read_metrics
-from goldspan.scoring.goldens.golden_index import GoldenIndex, duplicates_in
-from goldspan.scoring.goldens.json_text import read_json, read_json_lines
-from goldspan.scoring.goldens.json_with_lines import (
+from goldspan.scoring.goldens.documents import (
     MistakeCollector,
     Unreadable,
     found,
     json_copy,
+    read_json,
+    read_json_lines,
     read_text,
+    read_yaml,
 )
-from goldspan.scoring.goldens.yaml_text import read_yaml
+from goldspan.scoring.goldens.golden import GoldenSet, MetricChoice
+from goldspan.scoring.goldens.golden_file import read_golden_set, read_metrics
+from goldspan.scoring.goldens.golden_index import GoldenIndex, duplicates_in
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.metrics.metric_registry import metric_names
 from goldspan.scoring.sessions import JsonValue
@@ -179,16 +180,18 @@ def _is_odd(path: Path) -> bool:
         return False
 
 
-def _document(source: str | Path | Mapping[str, Any], notes: MistakeCollector) -> JsonValue:
-    if isinstance(source, Mapping):
-        return json_copy(source, notes)
-    path = Path(source)
+def read_document(path: Path, notes: MistakeCollector) -> JsonValue:
+    """Read the document of a file by the end of its name. Raises Unreadable if the file as a whole is of no use."""
     read = READERS.get(path.suffix.lower())
     if read is None:
         raise notes.unreadable(f"expected a file whose name ends in {', '.join(sorted(READERS))}")
     if _is_odd(path):
         raise notes.unreadable("found a pipe, a device or a folder, expected a regular file")
     return read(read_text(path, notes), notes)
+
+
+def _document(source: str | Path | Mapping[str, Any], notes: MistakeCollector) -> JsonValue:
+    return json_copy(source, notes) if isinstance(source, Mapping) else read_document(Path(source), notes)
 
 
 def _golden_set(document: JsonValue, notes: MistakeCollector, defaults: CriterionMapping) -> GoldenSet:

@@ -16,15 +16,15 @@ from goldspan.collector_processor.gateway.settings.sections import GatewaySettin
 from goldspan.collector_processor.serving.field_types import Secret, Section
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.field_docstrings import field_docstrings
-from goldspan.scoring.goldens.json_with_lines import (
+from goldspan.scoring.goldens.documents import (
     MistakeCollector,
     Unreadable,
     ValuePath,
     nearest,
     path_text,
     read_text,
+    read_yaml,
 )
-from goldspan.scoring.goldens.yaml_text import read_yaml
 from goldspan.scoring.json_values import is_dict, is_list, is_sequence, shown
 
 PREFIX = "GOLDSPAN_"
