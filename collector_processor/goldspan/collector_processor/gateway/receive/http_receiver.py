@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from goldspan.collector_processor.compression import ENCODINGS
 from goldspan.collector_processor.gateway.otlp_responses import (
     OtlpResponse,
     RequestStatus,
@@ -20,6 +19,7 @@ from goldspan.collector_processor.gateway.receive.request_handler import Receive
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.http_requests import Receive, Send, headers_of, path_of, send_response
 from goldspan.collector_processor.serving.limits import LimitReached
+from goldspan.mappers.readers.decompression import ENCODINGS
 
 PATHS = {signal.path: signal for signal in Signal}
 """The path of each signal."""

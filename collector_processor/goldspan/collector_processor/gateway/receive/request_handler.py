@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from goldspan.collector_processor import compression
-from goldspan.collector_processor.compression import CorruptBody, DecompressedTooLarge, DecompressionLimits
 from goldspan.collector_processor.gateway.interfaces import Accepted, Busy, ExportRequest, Headers, Pipeline, Rejected
 from goldspan.collector_processor.gateway.otlp_responses import OtlpResponse, RequestStatus
 from goldspan.collector_processor.gateway.receive.otlp_json_requests import (
@@ -24,6 +23,13 @@ from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.http_requests import BearerTokens
 from goldspan.collector_processor.serving.limits import InFlightRequests, LimitReached, RequestLimits, Reservation
 from goldspan.collector_processor.serving.prometheus import Sample
+from goldspan.mappers.readers.decompression import (
+    CorruptBody,
+    DecompressedTooLarge,
+    DecompressionLimits,
+    decompress,
+    decompress_by_magic,
+)
 from goldspan.mappers.readers.otlp_protobuf import fields
 
 _logger = logging.getLogger("goldspan.gateway")
@@ -73,7 +79,9 @@ class RequestHandler:
         self._pipeline = pipeline
         self._workers = workers
         self._forwarded = frozenset(forwarded)
-        self._decompression = DecompressionLimits(limits.max_request_bytes, limits.max_decompression_ratio)
+        self._decompression = DecompressionLimits(
+            limits.max_request_bytes, limits.max_decompression_ratio, time.thread_time
+        )
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, str, str]] = Counter()
         self._bytes: Counter[tuple[str, str]] = Counter()
@@ -122,9 +130,9 @@ class RequestHandler:
     def _process(self, request: ReceivedRequest) -> OtlpResponse:
         try:
             if request.encoding is None:
-                body = compression.decompress_by_magic(request.body, self._decompression)
+                body = decompress_by_magic(request.body, self._decompression)
             else:
-                body = compression.decompress(request.body, request.encoding, self._decompression)
+                body = decompress(request.body, request.encoding, self._decompression)
             if body is not request.body:
                 request.reservation.grow(len(body))
         except DecompressedTooLarge as reason:
