@@ -1,9 +1,9 @@
 """The engine, without I/O: records in, evaluations out.
 
-- `engine`: de-duplication by trace and span id, completion of traces, late spans, and what is dropped when.
-- `judge`: scores complete turns and sessions, and makes evaluations and their corrections.
-- `store`: the state: open traces, sessions, tombstones; and spans that a door did not feed, kept a while in case a
-  golden wants their trace.
+- `reading_policy`: which spans a door reads, which stay unread for a while, and which it holds.
+- `trace_machine`: which turns of a trace are complete, which spans wait for a score, when a trace is dropped.
+- `session_scorer`: scores the turns and runs of a session; `evaluations` makes results and their corrections of that.
+- `engine`: feeds both from a `store` of open traces, sessions and tombstones. The stages of a stream do so from rows.
 - `settings`: timeouts, bounds and counters.
 """
 
