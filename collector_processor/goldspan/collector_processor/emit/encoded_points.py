@@ -74,6 +74,15 @@ class EncodedMetrics(MetricEmitter):
         resource = {names.SERVICE_NAME.name: service, "service.instance.id": instance}
         self._points = EncodedPoints(resource, time.time_ns)
         super().__init__(self._points)
+        self._without_golden = 0
+
+    def count_without_golden(self, total: int) -> bool:
+        """Count sessions without golden, of which there are so many by now; False if there are no more than before."""
+        added = total - self._without_golden
+        if added > 0:
+            self.record_no_golden(added)
+            self._without_golden = total
+        return added > 0
 
     def encoded(self) -> bytes:
         """Return an `ExportMetricsServiceRequest` with every point; empty without points."""

@@ -106,8 +106,6 @@ class TenantMetrics:
         self._headers = headers
         self._outbox = outbox
         self._newest: PendingRequest | None = None
-        self._without_golden = 0
-        """Sessions without golden that are counted in the points."""
         self._changed = False
         self._next_at = 0.0
         """When points may be sent that count only sessions without golden."""
@@ -119,9 +117,7 @@ class TenantMetrics:
 
     def count_without_golden(self, total: int, now: float, *, at_once: bool = False) -> None:
         """Count sessions that no golden wants; points are sent now and then, or with the next results."""
-        if added := total - self._without_golden:
-            self._points.record_no_golden(added)
-            self._without_golden, self._changed = total, True
+        self._changed |= self._points.count_without_golden(total)
         if self._changed and (at_once or now >= self._next_at):
             self._send(now)
 

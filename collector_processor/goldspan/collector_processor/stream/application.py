@@ -206,7 +206,6 @@ class StreamWorker(BaseSink):
         self._topics = settings.topics
         self._context = context
         self._partitions = partitions
-        self._transactional = settings.kafka.guarantee == "exactly-once"
         self._clock = clock
         self._coverage = coverage
         self._counters = counters
@@ -214,7 +213,6 @@ class StreamWorker(BaseSink):
         self._metrics = EncodedMetrics("goldspan-stream", instance)
         self._new_points = False
         self._sent_points_at = clock()
-        self._without_golden = 0
         self._next_turn = 0.0
         self._uncommitted = False
         """A transaction has outputs."""
@@ -241,6 +239,10 @@ class StreamWorker(BaseSink):
                 application._state_manager.register_store(stream_id=name, changelog_config=config)  # noqa: SLF001 - as above
         registry.register_stream_id(topics.spans, [topics.logs, topics.notes])
         registry.register_periodic_task(self._turn)
+
+    @property
+    def _transactional(self) -> bool:
+        return self._settings.kafka.guarantee == "exactly-once"
 
     def run(self) -> None:
         """Work until `stop` or a signal. Raises what Quix, librdkafka and RocksDB raise."""
@@ -486,10 +488,7 @@ class StreamWorker(BaseSink):
 
     def _send_points(self, now: float) -> None:
         """Write the metric points, if there are new ones."""
-        unmatched = self.sessions_without_golden
-        if unmatched > self._without_golden:
-            self._metrics.record_no_golden(unmatched - self._without_golden)
-            self._without_golden, self._new_points = unmatched, True
+        self._new_points |= self._metrics.count_without_golden(self.sessions_without_golden)
         if self._new_points and now >= self._sent_points_at + self._settings.kafka.commit_interval:
             self._new_points, self._sent_points_at = False, now
             if points := self._metrics.encoded():
