@@ -137,12 +137,9 @@ class OtlpReceiver:
         if not 0 < timeout < _MAX_TIMEOUT:
             raise refused(place, seconds, "seconds, more than 0")
         place, pairs = variable("HEADERS")
-        headers = parse_env_headers(pairs, liberal=True)
-        if bad := [name for name, value in headers.items() if not (name + value).isascii() or not value.isprintable()]:
-            raise SettingsError(f"{place}: {bad[0]!r} has characters that no header can have, expected printable ASCII")
         return cls(
             endpoint,
-            headers,
+            _headers_of(place, pairs),
             timeout,
             compression.lower().removeprefix("none"),
             variable("CERTIFICATE")[1],
@@ -162,6 +159,14 @@ class OtlpReceiver:
             files = ", ".join(filter(None, (self.certificate, self.client_certificate, self.client_key)))
             raise SettingsError(f"the certificates of OTEL_EXPORTER_OTLP_* ({files}) cannot be used: {error}") from None
         return context
+
+
+def _headers_of(place: str, pairs: str) -> Mapping[str, str]:
+    """Read the headers of a variable. Raises SettingsError."""
+    headers = parse_env_headers(pairs, liberal=True)
+    if bad := [name for name, value in headers.items() if not (name + value).isascii() or not value.isprintable()]:
+        raise SettingsError(f"{place}: {bad[0]!r} has characters that no header can have, expected printable ASCII")
+    return headers
 
 
 _Record = tuple[Source, bytes]

@@ -131,16 +131,22 @@ def _completion(document: object) -> Reply:
     message = choice.get("message") if is_mapping(choice) else None
     if not is_mapping(document) or not is_mapping(message):
         raise ModelError("the response is no chat completion")
-    usage = document.get("usage")
+    return Reply(_content(message) or "", _tokens(document.get("usage")))
+
+
+def _tokens(usage: object) -> int | None:
     total = usage.get("total_tokens") if is_mapping(usage) else None
-    tokens = total if isinstance(total, int) and total >= 0 else None
+    return total if isinstance(total, int) and total >= 0 else None
+
+
+def _content(message: Mapping[str, Any]) -> object:
     calls = message.get("tool_calls")
     call = calls[0] if is_sequence(calls) and calls else None
     function = call.get("function") if is_mapping(call) else None
     content = function.get("arguments") if is_mapping(function) else message.get("content")
     if is_sequence(content):
-        content = "".join(str(part.get("text", "")) for part in content if is_mapping(part))
-    return Reply(content or "", tokens)
+        return "".join(str(part.get("text", "")) for part in content if is_mapping(part))
+    return content
 
 
 class _OpenAi:

@@ -248,7 +248,7 @@ class _Message:
     def __init__(self, descriptor: Descriptor) -> None:
         self._descriptor = descriptor
         self._new = GetMessageClass(descriptor)
-        self.is_value = descriptor.name == "AnyValue"
+        self.is_value, self.is_pair = descriptor.name == "AnyValue", descriptor.name == "KeyValue"
         self._fields: dict[str, _Field] | None = None
         self._parts: type[msgspec.Struct] = msgspec.Struct
         """The fields, each as text."""
@@ -330,7 +330,8 @@ def _field(one: FieldDescriptor, new: Any) -> _Field:
         return _scalars(one.name, _scalar(one), new) if one.is_repeated else _one_scalar(one.name, _scalar(one), new)
     message = _message(one.message_type)
     if one.is_repeated:
-        return _messages(one, message, new)
+        items = _MessageList(one, message, new)
+        return _Field(one.name, None, items.convert, items.encode)
     return _one_message(one.name, message, varint(one.number << 3 | 2))
 
 
@@ -370,53 +371,36 @@ def _scalars(name: str, scalar: Callable[[Any], object], new: Any) -> _Field:
     return _Field(name, None, convert, encode)
 
 
-def _messages(one: FieldDescriptor, message: _Message, new: Any) -> _Field:
-    """Return a list of messages. An item that cannot be read is left out: a record counts as rejected."""
-    name, json_name, tag = one.name, one.json_name, varint(one.number << 3 | 2)
-    are_records = name in _LISTS_OF_RECORDS
-    are_pairs = one.message_type is not None and one.message_type.name == "KeyValue"
-    read = _as_in_files(message) if message.is_value else message
+class _MessageList:
+    """Converts a list of messages. An item that cannot be read is left out: a record counts as rejected."""
 
-    def leave_out(index: int, error: _InvalidValue, left_out: _LeftOut) -> None:
-        if are_records:
-            left_out.rejected += 1
-        elif error.is_fatal:
-            raise error.within(f"[{index}]") from None
-        else:
-            left_out.bad_fields += 1
-            error.within(f".{json_name}[{index}]")
-        left_out.add(error)
+    def __init__(self, one: FieldDescriptor, message: _Message, new: Any) -> None:
+        self._name, self._json_name = one.name, one.json_name
+        self._tag = varint(one.number << 3 | 2)
+        self._message, self._new = message, new
+        self._read = _as_in_files(message) if message.is_value else message
+        self._are_records = one.name in _LISTS_OF_RECORDS
+        self._are_pairs = message.is_pair
 
-    def convert(value: Any, left_out: _LeftOut, depth: int, first: int = 0) -> list[dict[str, Any]]:
-        if are_pairs and is_dict(value):
+    def convert(self, value: Any, left_out: _LeftOut, depth: int, first: int = 0) -> list[dict[str, Any]]:
+        """Return the items as their message takes them; `first` is the index of the first."""
+        if self._are_pairs and is_dict(value):
             value = encode_attributes(decode_attributes(value))
         converted: list[dict[str, Any]] = []
-        if are_records:
-            left_out.path.append("")
+        read = self._read
         for index, item in enumerate(_list(value), first):
-            if are_records:
-                left_out.path[-1] = f"{json_name}[{index}]"
+            if self._are_records:
+                left_out.path.append(f"{self._json_name}[{index}]")
             try:
                 converted.append(read(item, left_out, depth + 1))
             except _InvalidValue as error:
-                leave_out(index, error, left_out)
-        if are_records:
-            left_out.path.pop()
+                self._leave_out(index, error, left_out)
+            if self._are_records:
+                left_out.path.pop()
         return converted
 
-    def encode_one(index: int, text: _Text, left_out: _LeftOut, depth: int) -> bytes:
-        if are_records:
-            left_out.path.append(f"{json_name}[{index}]")
-        try:
-            return encoded_field(tag, message.encode_text(text, left_out, depth + 1))
-        except _InvalidValue as error:
-            leave_out(index, error, left_out)
-            return b""
-        finally:
-            if are_records:
-                left_out.path.pop()
-
-    def encode(text: _Text, left_out: _LeftOut, depth: int) -> bytes:
+    def encode(self, text: _Text, left_out: _LeftOut, depth: int) -> bytes:
+        """Return the list as protobuf, from its text: many small items at a time, large ones alone."""
         encoded = bytearray()
         items: list[msgspec.Raw] = _split(text, list[msgspec.Raw], "a list")
         for first, end in _parts(items):
@@ -426,12 +410,33 @@ def _messages(one: FieldDescriptor, message: _Message, new: Any) -> _Field:
                 part = None
             if part is None:
                 for index in range(first, end):
-                    encoded += encode_one(index, items[index], left_out, depth)
+                    encoded += self._encode_one(index, items[index], left_out, depth)
             else:
-                encoded += new(**{name: convert(part, left_out, depth, first)}).SerializeToString()
+                converted = self.convert(part, left_out, depth, first)
+                encoded += self._new(**{self._name: converted}).SerializeToString()
         return bytes(encoded)
 
-    return _Field(name, None, convert, encode)
+    def _encode_one(self, index: int, text: _Text, left_out: _LeftOut, depth: int) -> bytes:
+        if self._are_records:
+            left_out.path.append(f"{self._json_name}[{index}]")
+        try:
+            return encoded_field(self._tag, self._message.encode_text(text, left_out, depth + 1))
+        except _InvalidValue as error:
+            self._leave_out(index, error, left_out)
+            return b""
+        finally:
+            if self._are_records:
+                left_out.path.pop()
+
+    def _leave_out(self, index: int, error: _InvalidValue, left_out: _LeftOut) -> None:
+        if self._are_records:
+            left_out.rejected += 1
+        elif error.is_fatal:
+            raise error.within(f"[{index}]") from None
+        else:
+            left_out.bad_fields += 1
+            error.within(f".{self._json_name}[{index}]")
+        left_out.add(error)
 
 
 def _parts(items: list[msgspec.Raw]) -> Iterator[tuple[int, int]]:

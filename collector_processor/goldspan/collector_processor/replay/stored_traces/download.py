@@ -162,16 +162,12 @@ def download(
             if (page.path, page.body) in asked:
                 raise asking.failed(f"answers with the same page again and again: {page.path}")
             asked.add((page.path, page.body))
-            file = folder / f"{number + 1:06}.json"
-            hidden = file.with_name(f".{file.name}")
-            found = next((one for one in (file, hidden) if one.exists()), None)
+            files = _files_of(folder, number + 1)
             try:
-                answer = asking.answer(page) if found is None else found.read_bytes()
+                answer = _kept_or_asked(files, page, asking)
             except AnswerTooLargeError as error:
                 page = pages.throw(error)
                 continue
-            if found is None:
-                _write(file if page.holds_spans and answer else hidden, answer)
             number += 1
             size += len(answer)
             on_page(Progress(number, size, page.done))
@@ -180,8 +176,8 @@ def download(
             try:
                 page = pages.send(answer)
             except msgspec.DecodeError as error:
-                file.unlink(missing_ok=True)
-                hidden.unlink(missing_ok=True)
+                for file in files:
+                    file.unlink(missing_ok=True)
                 raise asking.failed(f"answers {page.path} with something unexpected: {error}") from None
     except StopIteration as end:
         _write(folder / _STATE, json.dumps(_state(folder / _STATE) | {"complete": True}).encode())
@@ -193,6 +189,22 @@ def download(
         raise DownloadError(f"{folder} cannot be written: {error.strerror or error}") from None
     finally:
         asking.close()
+
+
+def _files_of(folder: Path, number: int) -> tuple[Path, Path]:
+    """Return where an answer is kept: with spans, and without."""
+    file = folder / f"{number:06}.json"
+    return file, file.with_name(f".{file.name}")
+
+
+def _kept_or_asked(files: tuple[Path, Path], page: PageRequest, asking: _Asking) -> bytes:
+    for kept in files:
+        if kept.exists():
+            return kept.read_bytes()
+    answer = asking.answer(page)
+    with_spans, hidden = files
+    _write(with_spans if page.holds_spans and answer else hidden, answer)
+    return answer
 
 
 class _Asking:
@@ -223,8 +235,7 @@ class _Asking:
         for attempt in range(ATTEMPTS):
             if attempt == _FIRST_ATTEMPTS and not self._has_answered:
                 raise self.failed(f"does not answer: {reason}")
-            if attempt:
-                self._sleep(min(2.0 ** (attempt - 1), _MAX_PAUSE) if asked is None else min(asked, _MAX_ASKED_PAUSE))
+            self._pause(attempt, asked)
             try:
                 response = self._request(page)
             except (HTTPError, OSError) as error:
@@ -244,6 +255,11 @@ class _Asking:
                 raise self.failed(f"answers {reason}")
             asked = parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC))
         raise self.failed(f"does not answer, asked {ATTEMPTS} times: {reason}")
+
+    def _pause(self, attempt: int, asked: float | None) -> None:
+        """Wait before another attempt; `asked` is what the platform asked for, in seconds."""
+        if attempt:
+            self._sleep(min(2.0 ** (attempt - 1), _MAX_PAUSE) if asked is None else min(asked, _MAX_ASKED_PAUSE))
 
     def _request(self, page: PageRequest) -> HttpResponse:
         method, headers = ("POST", {"Content-Type": "application/json"}) if page.body else ("GET", {})
