@@ -546,23 +546,25 @@ def differences(expected: JsonValue, actual: JsonValue, *, casefold: bool = Fals
 
 
 def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold: bool) -> Iterator[ValueDifference]:
-    if depth and is_dict(expected) and is_dict(actual) and not dollar_keys(expected):
-        parts = [
-            (f"{path}.{key}" if path else key, expected.get(key, ABSENT), actual.get(key, ABSENT))
-            for key in expected | actual
-        ]
-    elif depth and is_list(expected) and is_list(actual) and len(expected) == len(actual):
-        pairs = enumerate(zip(expected, actual, strict=True))
-        parts = [(f"{path}[{index}]", mine, its) for index, (mine, its) in pairs]
-    else:
-        if not _same(expected, actual, casefold=casefold):
-            yield ValueDifference(path, expected, actual)
-        return
-    for inner, mine, its in parts:
+    parts = _parts(expected, actual, path) if depth else None
+    if parts is None and not _same(expected, actual, casefold=casefold):
+        yield ValueDifference(path, expected, actual)
+    for inner, mine, its in parts or ():
         if mine is not ABSENT and its is not ABSENT:
             yield from _differences(mine, its, inner, depth - 1, casefold=casefold)
         elif mine is ABSENT or not may_be_absent(mine):
             yield ValueDifference(inner, mine, its)
+
+
+def _parts(expected: Any, actual: Any, path: str) -> list[tuple[str, Any, Any]] | None:
+    """Return the parts of two objects, or of two lists as long as each other, with their places; None of others."""
+    if is_dict(expected) and is_dict(actual) and not dollar_keys(expected):
+        keys = expected | actual
+        return [(f"{path}.{key}" if path else key, expected.get(key, ABSENT), actual.get(key, ABSENT)) for key in keys]
+    if is_list(expected) and is_list(actual) and len(expected) == len(actual):
+        pairs = enumerate(zip(expected, actual, strict=True))
+        return [(f"{path}[{index}]", mine, its) for index, (mine, its) in pairs]
+    return None
 
 
 def may_be_absent(expected: JsonValue) -> bool:

@@ -439,8 +439,8 @@ def explain_turn(turn: TurnResult) -> str:
 
 def _turn_parts(turn: TurnResult) -> Iterator[str]:
     """Yield the first difference, how many calls are right, and the names of those that are not, by what they are."""
-    first = turn.first_difference
-    if first is not None and _explains_failure(first, turn.verdict) and first.kind not in _SAID_ANYWAY:
+    first = _explains_failure(turn.first_difference, turn.verdict)
+    if first is not None and first.kind not in _SAID_ANYWAY:
         yield first.text()
     requires = any(not call.optional for call in turn.calls)
     forbidden = [call.actual.name for call in turn.violations if call.actual is not None]
@@ -453,14 +453,21 @@ def _turn_parts(turn: TurnResult) -> Iterator[str]:
         yield _NOTHING_FORBIDDEN
     yield from _names("forbidden", forbidden)
     yield from _calls_by_standing(turn, seen=turn.turn is not None or not requires)
+    yield from _remarks(turn)
+
+
+def _remarks(turn: TurnResult) -> Iterator[str]:
+    """Yield the names of calls that nothing expected or that were refused, and how the calls were aligned."""
     yield from _names("unexpected", [call.tool for call in turn.unexpected_calls if call.violates is None])
     yield from _names("not executed", [call.name for call in turn.rejected])
     if turn.approximate:
         yield "aligned approximately"
 
 
-def _explains_failure(difference: Difference, verdict: Verdict) -> bool:
-    return verdict.label is Label.FAIL and difference.lowers_score
+def _explains_failure(difference: Difference | None, verdict: Verdict) -> Difference | None:
+    """Return the difference if it is why something failed."""
+    failed = verdict.label is Label.FAIL and difference is not None and difference.lowers_score
+    return difference if failed else None
 
 
 def _calls_by_standing(turn: TurnResult, *, seen: bool) -> Iterator[str]:
@@ -507,8 +514,8 @@ def _of_nothing_expected(session: SessionResult) -> Iterator[str]:
 
 
 def _session_parts(session: SessionResult) -> Iterator[str]:
-    first = session.first_difference
-    if first is not None and _explains_failure(first, session.verdict):
+    first = _explains_failure(session.first_difference, session.verdict)
+    if first is not None:
         yield first.text() if first.kind is DifferenceKind.TURN_NOT_SEEN else f"{first.turn}: {first.text()}"
     yield f"{session.turns_evaluated} of {session.turns_expected} turns evaluated"
     broken = [turn for turn in session.turns if turn.violations]

@@ -136,9 +136,7 @@ def doctor(paths: tuple[str, ...], *, golden_files: tuple[str, ...], as_format: 
     Exit codes: 0 nothing is missing; 1 something is, and the page says what to do; 2 a file cannot be read or used.
     """
     diagnosis = Diagnosis()
-    settings_files = [Path(path) for path in paths if path.endswith(_SETTINGS) and not _names_a_golden_set(path)]
-    named_goldens = [path for path in paths if is_golden_file(path) and Path(path) not in settings_files]
-    traces = [path for path in paths if Path(path) not in settings_files and path not in named_goldens]
+    settings_files, named_goldens, traces = _sorted_by_kind(paths)
     golden_files = (*golden_files, *named_goldens)
     with file_errors():
         if len(settings_files) > 1:
@@ -158,6 +156,13 @@ def doctor(paths: tuple[str, ...], *, golden_files: tuple[str, ...], as_format: 
         else:
             show(color, lambda page: _page(page, diagnosis))
         end(diagnosis.mistakes, int(bool(diagnosis.hints)))
+
+
+def _sorted_by_kind(paths: Sequence[str]) -> tuple[list[Path], list[str], list[str]]:
+    """Return the settings files, the golden files and the traces among what a command line names."""
+    settings_files = [Path(path) for path in paths if path.endswith(_SETTINGS) and not _names_a_golden_set(path)]
+    goldens = [path for path in paths if is_golden_file(path) and Path(path) not in settings_files]
+    return settings_files, goldens, [path for path in paths if Path(path) not in settings_files and path not in goldens]
 
 
 def _names_a_golden_set(path: str) -> bool:
@@ -350,7 +355,17 @@ def _options(diagnosis: Diagnosis, environ: Mapping[str, str]) -> None:
             diagnosis.add(
                 "variable", f"{name} is not known", (f"{name} is set, and nothing reads it in process", helps)
             )
-    inner = str(options.get("exporter", "otlp"))
+    _sends_by(diagnosis, environ, str(options.get("exporter", "otlp")))
+    session = environ.get(zero_code.SESSION_VARIABLE, "").strip()
+    diagnosis.add(
+        "session", f"{session}, from {zero_code.SESSION_VARIABLE}" if session else "the id that the spans carry"
+    )
+
+
+def _sends_by(diagnosis: Diagnosis, environ: Mapping[str, str], inner: str) -> None:
+    """Add the exporter behind goldspan's own."""
+    from goldspan.collector_processor.in_process import zero_code  # noqa: PLC0415 - see `_environment`
+
     group = entry_points(group=zero_code.GROUP)
     if inner == "otlp":
         endpoint = environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -362,10 +377,6 @@ def _options(diagnosis: Diagnosis, environ: Mapping[str, str]) -> None:
         diagnosis.add(
             "sends by", f"{inner}: not installed", (f"GOLDSPAN_EXPORTER={inner}", f"Expected one of {names}.")
         )
-    session = environ.get(zero_code.SESSION_VARIABLE, "").strip()
-    diagnosis.add(
-        "session", f"{session}, from {zero_code.SESSION_VARIABLE}" if session else "the id that the spans carry"
-    )
 
 
 def _gateway_variables() -> set[str]:

@@ -112,10 +112,7 @@ def record(
             "--from-passing finds goldens by the user's first message: leave out --pattern and --no-user-text"
         )
     with file_errors(), open_traces(traces) as files:
-        globs = (*only, *([pattern] if pattern else ()))
-        sessions = [
-            session for session in _sessions(files) if not globs or any(fnmatchcase(session.id, glob) for glob in globs)
-        ]
+        sessions = _sessions_of(files, (*only, *([pattern] if pattern else ())))
         set_name = name or name_of(output or traces.names[0])
         if from_passing:
             recorded, left = propose(sessions, set_name, redact=redact)
@@ -348,6 +345,12 @@ def _accepts(number: int, count: int) -> bool:
         return click.confirm(f"accept {number} of {count}?", default=False, err=True)
     except click.Abort:
         return False
+
+
+def _sessions_of(files: TraceFiles, globs: Sequence[str]) -> list[Session]:
+    """Return the sessions with an id that a glob matches; without any globs, all."""
+    found = _sessions(files)
+    return [one for one in found if not globs or any(fnmatchcase(one.id, glob) for glob in globs)]
 
 
 def _sessions(files: TraceFiles) -> list[Session]:

@@ -262,15 +262,11 @@ def score(
     _refuse_endpoint(otlp_endpoint, otlp_metrics=otlp_metrics)
     sinks = (*sinks, *sinks_of(traces, write_back=write_back))
     with file_errors(), open_traces(traces) as files:
-        criterion = None if criterion_file is None else load_criterion(criterion_file)
-        goldens = load_goldens(*golden_files, criterion=criterion)
-        if threshold is not None:
-            goldens = goldens.with_threshold(threshold)
+        goldens = _goldens(golden_files, criterion_file, threshold)
         metrics = metrics or (() if golden_files else tuple(metric.name for metric in WITHOUT_GOLDEN))
         judge = None if judge_file is None else _judge(judge_file, jobs)
         scorer = _scorer(preset_name, preset_options, metrics, criterion_file, judge)
-        if tools_file is not None:
-            scorer = scorer.with_tools(load_tools(tools_file))
+        scorer = scorer if tools_file is None else scorer.with_tools(load_tools(tools_file))
         if scorer.scores_every_session:
             goldens = goldens.with_sample(sample)
         decide = decide_exit_code if baseline_file is None else _decide_against(baseline_file)
@@ -308,13 +304,26 @@ def score(
 
                 show(color, lambda page: report_page(page, report, verbose=verbose))
             complaints += _write_reports(reports, report, found)
-        if output is not None:
-            with writing(output):
-                write_results(output, run_rows(found.result))
-        if enriched is not None:
-            with writing(enriched):
-                write_enriched(enriched, files.documents(), attributes)
+        _write_data(files, found, attributes, output=output, enriched=enriched)
         end([*files.mistakes, *complaints], decision.exit_code)
+
+
+def _goldens(names: tuple[str, ...], criterion_file: str | None, threshold: Decimal | None) -> GoldenIndex:
+    criterion = None if criterion_file is None else load_criterion(criterion_file)
+    goldens = load_goldens(*names, criterion=criterion)
+    return goldens if threshold is None else goldens.with_threshold(threshold)
+
+
+def _write_data(
+    files: TraceFiles, found: Replay, attributes: ScoreAttributes, *, output: Path | None, enriched: Path | None
+) -> None:
+    """Write results as a table, and spans with their scores, where they are asked for."""
+    if output is not None:
+        with writing(output):
+            write_results(output, run_rows(found.result))
+    if enriched is not None:
+        with writing(enriched):
+            write_enriched(enriched, files.documents(), attributes)
 
 
 def _replay(

@@ -13,6 +13,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS, Stack, advice_for
 from goldspan.mappers.span_facts import Role
+from goldspan.scoring.metric_results import MetricResult
 from goldspan.scoring.result_words import CAPTURE_WORDS, GROUNDING, MISSING_INPUT, judged_calls
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import ScoringResult
@@ -189,9 +190,7 @@ def hints_for_traces(
     calls = list(chain.from_iterable(turn.calls for turn in turns))
     hidden = [turn for turn in turns if not turn.calls_visible]
     advisor = Advisor(registry)
-    for found in unknown_tools:
-        spans = counted(len(found.spans), "span looks", "spans look")
-        yield Hint(f"{spans} like tool calls of an unknown dialect", PROPOSE)
+    yield from map(_how_to_read, unknown_tools)
     if not unknown_tools and not dialects:
         yield NOTHING_RECOGNISED
     elif not unknown_tools and not calls and not hidden:
@@ -199,10 +198,16 @@ def hints_for_traces(
     for (capture, dialect, helps), count in _unknown_arguments(calls, writers, advisor).items():
         if not (unknown_tools and capture is Capture.NOT_CAPTURED):
             yield Hint(f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})", helps)
-    texts = Counter(text for turn in hidden for text in _how_to_see_calls(turn, writers, advisor))
-    for helps, count in texts.items() if not unknown_tools else ():
-        yield Hint(f"no span shows which tools ran in {count} of {len(turns)} turns", helps)
+    texts = Counter[str]()
+    for turn in hidden if not unknown_tools else ():
+        texts.update(_how_to_see_calls(turn, writers, advisor))
+    yield from (Hint(f"no span shows which tools ran in {n} of {len(turns)} turns", text) for text, n in texts.items())
     yield from _hints_of_ids(sessions, writers, advisor, known=any(found.session for found in unknown_tools))
+
+
+def _how_to_read(found: UnknownTools) -> Hint:
+    spans = counted(len(found.spans), "span looks", "spans look")
+    return Hint(f"{spans} like tool calls of an unknown dialect", PROPOSE)
 
 
 def _hints_of_ids(sessions: Sequence[Session], writers: Writers, advisor: Advisor, *, known: bool) -> Iterator[Hint]:
@@ -303,13 +308,7 @@ def hints_for_run(result: ScoringResult, sums: Totals, by_dialect: Mapping[str, 
 def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
     """Yield how to look into what metrics that need no golden found, and what kept them from judging calls."""
     judged = [(session, metric) for session in result.sessions for metric in session.metrics]
-    found = (
-        _how_to_look_into(session, call.call)
-        for session, metric in judged
-        for _, call in judged_calls(metric)
-        if call.failures and metric.name == GROUNDING
-    )
-    yield from islice(found, 1)
+    yield from islice(_ungrounded_calls(judged), 1)
     most: Counter[Reason] = Counter()
     for one in metric_totals(result):
         for reason, count in one.not_evaluated.items():
@@ -321,6 +320,14 @@ def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> I
         calls = (call for _, metric in judged for _, call in judged_calls(metric) if call.reason is reason)
         texts = _advice_of(reason, (call.call.dialect for call in calls), by_dialect)
         yield from (Hint(f"{REASON_TEXT[reason]} ({most[reason]:,})", text) for text in texts)
+
+
+def _ungrounded_calls(judged: Iterable[tuple[SessionResult, MetricResult]]) -> Iterator[Hint]:
+    """Yield how to look into each call in which the metric of grounding found something."""
+    for session, metric in judged:
+        for _, call in judged_calls(metric) if metric.name == GROUNDING else ():
+            if call.failures:
+                yield _how_to_look_into(session, call.call)
 
 
 def _how_to_look_into(session: SessionResult, call: ToolCall) -> Hint:

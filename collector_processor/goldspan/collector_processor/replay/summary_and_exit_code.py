@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from itertools import chain
 
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricVerdict
@@ -48,17 +49,14 @@ def totals(result: ScoringResult) -> Totals:
     """Sum up a result."""
     scored = [session for session in result.sessions if session.has_golden]
     others = [session for session in result.sessions if not session.has_golden]
-    turns = [turn for session in scored for turn in session.turns]
+    turns = list(chain.from_iterable(session.turns for session in scored))
     means = _means(scored)
     return Totals(
         sessions=Counter(session.verdict.label for session in scored),
         without_golden=tuple(printable(one.session.id) for one in others if one.session),
         judged_without_golden=Counter(one.label_of_metrics for one in others if one.metrics),
-        calls=Counter(_standing(call) for turn in turns for call in turn.calls),
-        other_calls={
-            "not expected": sum(len(turn.unpaired_calls) for turn in turns),
-            "requested but never executed": sum(len(turn.rejected) for turn in turns),
-        },
+        calls=Counter(map(_standing, chain.from_iterable(turn.calls for turn in turns))),
+        other_calls=_other_calls(turns),
         mean=means[0] if len(means) == 1 else None,
         lowest_mean=min(means, default=None),
         not_evaluated=_not_evaluated(scored),
@@ -71,6 +69,14 @@ def totals(result: ScoringResult) -> Totals:
 
 def _names(goldens: Iterable[Golden]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(printable(golden.key) for golden in goldens))
+
+
+def _other_calls(turns: Iterable[TurnResult]) -> Mapping[str, int]:
+    found = Counter[str]()
+    for turn in turns:
+        found["not expected"] += len(turn.unpaired_calls)
+        found["requested but never executed"] += len(turn.rejected)
+    return found
 
 
 def _means(sessions: Iterable[SessionResult]) -> list[Fraction]:
