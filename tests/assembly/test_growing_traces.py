@@ -8,7 +8,6 @@ import hypothesis.strategies as st
 from hypothesis import given
 from msgspec.structs import replace
 
-from goldspan.mappers.assembly import read_trace
 from goldspan.mappers.assembly.trace_reading import TraceReading
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, PlainSpanFacts, Record, SpanFacts, ToolFacts
@@ -131,10 +130,12 @@ def test_what_nothing_new_concerns_is_not_read_again() -> None:
     assert [span.span_id for span in grown.spans] == ["c", "d"]
 
 
-def test_read_trace_reads_undecoded_parents() -> None:
+def test_undecoded_parents_are_read() -> None:
     group = PlainSpanFacts(TRACE, [("p", "a", 1, 2, False)], lambda outline: outline)  # type: ignore[arg-type,return-value]
-    records = {span.span_id: span for span in (agent(TRACE, "a"), tool(TRACE, "b", "p"))}
-    [fragment], _ = read_trace(records, plain=[group])
+    reading = TraceReading()
+    for record in (agent(TRACE, "a"), tool(TRACE, "b", "p"), group):
+        reading.add(record)
+    [fragment] = reading.fragments(DEFAULT_SESSION_KEYS, lambda _: None)
     assert [span.span_id for span in fragment.spans] == ["a", "b"]
 
 

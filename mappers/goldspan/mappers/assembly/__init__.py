@@ -6,29 +6,14 @@ facts -> one version of each span -> trace trees -> fragments -> turns -> runs
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 
 from goldspan.mappers.assembly.runs import DEFAULT_ASSEMBLY, AssemblySettings, SessionTurns
 from goldspan.mappers.assembly.trace_reading import TraceReading, without_ids
 from goldspan.mappers.assembly.turn_fragments import Fragment
-from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts
+from goldspan.mappers.span_facts import LogFacts, Record
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session
-
-
-def read_trace(
-    spans: Mapping[str, SpanFacts],
-    settings: AssemblySettings = DEFAULT_ASSEMBLY,
-    logs: Iterable[LogFacts] = (),
-    plain: Sequence[PlainSpanFacts] = (),
-) -> tuple[list[Fragment], list[Problem]]:
-    """Cut one trace into fragments. `spans` maps span ids to spans. The trace `""` holds the spans without ids."""
-    reading = TraceReading()
-    for records in (spans.values(), logs, plain):
-        for record in records:
-            reading.add(record)
-    problems: list[Problem] = []
-    return reading.fragments(settings.session_keys, problems.append), problems
 
 
 def assemble(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment, order_of
+from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment, order_of, take_out
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     ContextFacts,
@@ -157,19 +157,13 @@ class SessionTurns:
         same = unchanged_start(before, fragments)
         stays = set(map(id, before[same:])).intersection(map(id, fragments[same:]))
         for fragment in before[same:]:
-            if id(fragment) in stays:
-                continue
-            at = bisect_left(self._fragments, fragment.order, key=order_of)
-            while self._fragments[at] is not fragment:
-                at += 1
-            del self._fragments[at]
-            first = min(first, at)
+            if id(fragment) not in stays:
+                first = min(first, take_out(self._fragments, fragment))
         for fragment in fragments[same:]:
-            if id(fragment) in stays:
-                continue
-            at = bisect_left(self._fragments, fragment.order, key=order_of)
-            self._fragments.insert(at, fragment)
-            first = min(first, at)
+            if id(fragment) not in stays:
+                at = bisect_left(self._fragments, fragment.order, key=order_of)
+                self._fragments.insert(at, fragment)
+                first = min(first, at)
         if fragments:
             self._by_trace[trace_id] = fragments
         self._join_from(first)

@@ -19,7 +19,7 @@ are one from there on.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
@@ -33,6 +33,7 @@ from goldspan.mappers.assembly.turn_fragments import (
     fragment_without_ids,
     fragments_of,
     order_of,
+    take_out,
     unchanged_fragments,
 )
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts
@@ -235,10 +236,7 @@ class TraceReading:
         if not tree.listed:
             return
         for fragment in tree.fragments:
-            at = bisect_left(self._fragments, fragment.order, key=order_of)
-            while self._fragments[at] is not fragment:
-                at += 1
-            del self._fragments[at]
+            take_out(self._fragments, fragment)
             self.waiting -= fragment.waits_for_caller or fragment.waits_for_remote
         tree.listed = False
 

@@ -5,6 +5,7 @@ Most fragments are a whole turn. Raw SDKs write one trace for each model call, s
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter, is_
 
@@ -56,6 +57,15 @@ class Fragment(Struct, frozen=True, gc=False, eq=False):
 
 order_of: Callable[[Fragment], tuple[int, int, str, str]] = attrgetter("order")
 """The key that puts fragments in the order of a session."""
+
+
+def take_out(fragments: list[Fragment], fragment: Fragment) -> int:
+    """Remove a fragment from a list in this order, and return where it was."""
+    at = bisect_left(fragments, fragment.order, key=order_of)
+    while fragments[at] is not fragment:
+        at += 1
+    del fragments[at]
+    return at
 
 
 def fragments_of(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> list[Fragment]:

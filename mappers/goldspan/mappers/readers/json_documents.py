@@ -109,7 +109,6 @@ class JsonText:
         self._place = place
         self._on_problem = on_problem
         self._loads = loads
-        self.first_problem = ""
         self.lines = 0
         """How many lines were read."""
 
@@ -223,7 +222,6 @@ class JsonText:
             yield recovered, f"{self._place}:{number}"
 
     def _problem(self, line: int, message: str) -> None:
-        self.first_problem = self.first_problem or message
         self._on_problem(Problem(BAD_JSON, message, f"{self._place}:{line}"))
 
 
