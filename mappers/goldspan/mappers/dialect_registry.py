@@ -336,12 +336,11 @@ class DialectRegistry:
 
     def _lazy_facts(self, view: SpanView, plan: _Plan, encode: Callable[[], EncodedSpan | None]) -> SpanFacts:
         """Read what a span is, and defer its content to the first use, unless it is too large to keep."""
-        outlines = [outline for table in plan.tables if (outline := table.outline(view)) is not None]
-        first = next((outline for outline in outlines if outline.role is not None), None)
-        encoded = None if first is None or first.role is Role.AGENT else encode()  # an agent's span holds little
-        if first is None or encoded is None:
+        outlines = [(table.name, outline) for table in plan.tables if (outline := table.outline(view)) is not None]
+        _, first, session_keys, turn_id = merge_readings(outlines)
+        encoded = None if first.role in (None, Role.AGENT) else encode()  # an agent's span holds little
+        if encoded is None:
             return self._facts(view, plan, content=False)
-        session_keys = dict.fromkeys(pair for outline in outlines for pair in outline.session_keys)
         run_id, join_attributes, resource = self._surroundings(view, plan)
         end = view.end
         return LazySpanFacts(
@@ -353,7 +352,7 @@ class DialectRegistry:
             (end, len(view.attributes), ""),
             first.role,
             session_keys=(*identifiers(view.attributes, plan.session_keys), *session_keys),
-            turn_id=next((outline.turn_id for outline in outlines if outline.turn_id), None),
+            turn_id=turn_id,
             run_id=run_id,
             join_attributes=join_attributes,
             no_turn=first.no_turn,
