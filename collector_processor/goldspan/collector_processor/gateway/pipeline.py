@@ -241,7 +241,7 @@ class GatewayPipeline:
             goldens,
             self.settings,
             self._journal,
-            put=lambda *received: self._queue.put(functools.partial(self._receive, *received)),
+            put=self._put,
             waiting_bytes=lambda: self.dispatcher.waiting_bytes,
             now=self._now,
             on_failure=self._failed,
@@ -305,6 +305,9 @@ class GatewayPipeline:
         if self.worker.is_busy:
             return 0.0
         return max(0.0, self._next_commit - self._now()) if self._noted else _TICK
+
+    def _put(self, number: int, request: ExportRequest, groups: Sequence[SpanGroup], entry: LogEntry | None) -> None:
+        self._queue.put(functools.partial(self._receive, number, request, groups, entry))
 
     def _receive(
         self, number: int, request: ExportRequest, groups: Sequence[SpanGroup], entry: LogEntry | None, now: float
