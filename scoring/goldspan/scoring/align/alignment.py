@@ -1,9 +1,19 @@
-"""Align expected calls with actual calls, one to one.
+"""Align expected calls with actual calls, one to one (S2).
 
 The best alignment has the highest total score. Ties are broken, in this order, by the number of pairs, the number of
 pairs with known arguments, the number of successful calls, the possible gain from unknown values, the share of right
 arguments, and the earliest actual call for each expected call in turn. The number of pairs must not come first: the
 score of f1, f2, f3 against f2, f3, f9 is 2/3, not 0.
+
+Each pair gets one integer, its weight, whose digits are these tie-breakers (`_weights`). So the solvers only look for
+the greatest sum, and there is one for each freedom of order:
+
+    neither batches nor groups     `_align_in_line`: dynamic programming, only near the diagonal
+    batches, or groups alone       `groups.align_batches`: each batch takes a block of expected calls
+    batches and groups             `groups.align_groups`: groups and batches form a staircase
+    any order                      `assignment.Assignment`, for each name by itself
+
+Before that, alignments that cannot be beaten are taken as they are found (`_without_rivals`, `_first_free`).
 
 The alignment is exact if there are at most `LIMIT` candidate pairs. Beyond that, it is exact within portions, and it is
 marked as approximate.
@@ -109,18 +119,25 @@ def align(
             rows, columns = rows[perfect:], columns[perfect:]
         exact = _align_exactly(table, rows, columns, ranks, partners)
         return Alignment(tuple(partners), not exact)
+    _align_in_portions(table, columns, ranks, partners, ordered=ordered)
+    return Alignment(tuple(partners), approximate=True)
+
+
+def _align_in_portions(
+    table: _Table, columns: Sequence[int], ranks: Sequence[int], partners: list[int | None], *, ordered: bool
+) -> None:
+    """Set the partners of so many rows at a time, each time with the first columns that are left."""
     used: set[int] = set()
     reached = 0
-    for first in range(0, len(expected), _PORTION):
-        rows = range(first, min(first + _PORTION, len(expected)))
-        wanted = {expected[row] for row in rows}
+    for first in range(0, len(partners), _PORTION):
+        rows = range(first, min(first + _PORTION, len(partners)))
+        wanted = {table.expected[row] for row in rows}
         left = [column for column in columns if column not in used and ranks[column] >= reached]
-        candidates = _first_of_each([c for c in left if actual[c] in wanted], actual, ordered=ordered)
+        candidates = _first_of_each([c for c in left if table.actual[c] in wanted], table.actual, ordered=ordered)
         _align_exactly(table, rows, candidates, ranks, partners)
         taken = [partner for row in rows if (partner := partners[row]) is not None]
         used.update(taken)
         reached = max((ranks[column] for column in taken), default=reached)
-    return Alignment(tuple(partners), approximate=True)
 
 
 class _Table:
@@ -235,17 +252,21 @@ def _align_exactly(
         return True
     if type(ranks) is range and type(table.groups) is range:
         return _align_in_line(table, rows, columns, partners)
-    found = _without_rivals(table, rows, columns, ranks) or _first_free(table, rows, columns, ranks)
-    if found is not None:
-        partners[rows.start : rows.stop] = found
-        return True
+    found, exact = _without_rivals(table, rows, columns, ranks) or _first_free(table, rows, columns, ranks), True
+    if found is None:
+        found, exact = _align_by_weights(table, rows, columns, ranks)
+    partners[rows.start : rows.stop] = found
+    return exact
+
+
+def _align_by_weights(
+    table: _Table, rows: range, columns: Sequence[int], ranks: Sequence[int]
+) -> tuple[list[int | None], bool]:
+    """Return the columns of some rows, and whether they are exact, by the weights of all pairs."""
     positions = table.positions(columns)
     pairs = [table.pairs(row, positions.get(table.expected[row], ()), columns) for row in rows]
     weighted, exact = _weights(pairs, len(columns), table.optional and [table.optional[row] for row in rows])
-    weights = [[0] * len(columns) for _ in rows]
-    for weighted_row, row_weights in zip(weighted, weights, strict=True):
-        for position, weight in weighted_row:
-            row_weights[position] = weight
+    weights = [_dense(row, len(columns)) for row in weighted]
     places = [ranks[column] for column in columns]
     groups = _numbered(table.groups[row] for row in rows)
     if 1 < len(groups) < len(rows) and len(set(places)) > 1:
@@ -254,8 +275,14 @@ def _align_exactly(
     else:
         names = [table.expected[row] for row in rows], [table.actual[column] for column in columns]
         found = align_weights(weights, *names, None if len(groups) == 1 else places)
-    partners[rows.start : rows.stop] = [None if position is None else columns[position] for position in found]
-    return exact
+    return [None if position is None else columns[position] for position in found], exact
+
+
+def _dense(weighted: Sequence[tuple[int, int]], columns: int) -> list[int]:
+    weights = [0] * columns
+    for position, weight in weighted:
+        weights[position] = weight
+    return weights
 
 
 def align_weights(
@@ -309,27 +336,17 @@ def _without_rivals(
 
 
 def _first_free(table: _Table, rows: range, columns: Sequence[int], ranks: Sequence[int]) -> list[int | None] | None:
-    """Align each row with the first free column that no other beats, if there is one. No alignment can be better.
-
-    Where as many rows as columns can be in perfect pairs with each other, no other row gets one of these columns.
-    """
+    """Align each row with the first free column that no other beats, if there is one. No alignment can be better."""
     if len(rows) > len(columns):
         return None
-    positions = table.positions(columns)
-    within = set(columns)
-    perfect = {row: table.perfect_columns(row, within) for row in rows}
-    for wanted, number in Counter(perfect.values()).items():
-        if wanted is not None and len(wanted) == number:
-            left = positions[table.actual[wanted[0]]]
-            left[:] = [position for position in left if columns[position] not in wanted]
+    candidates = _candidates(table, rows, columns)
     found: list[int | None] = []
     taken: set[int] = set()
     reached, before, group = 0, 0, -1
     for row in rows:
         if table.groups[row] != group:
             group, before = table.groups[row], reached
-        free = perfect[row] or [columns[position] for position in positions.get(table.expected[row], ())]
-        for column in free:
+        for column in candidates[row]:
             if column not in taken and ranks[column] >= before and table.is_best(row, column):
                 break
         else:
@@ -340,100 +357,153 @@ def _first_free(table: _Table, rows: range, columns: Sequence[int], ranks: Seque
     return found
 
 
+def _candidates(table: _Table, rows: range, columns: Sequence[int]) -> dict[int, Sequence[int]]:
+    """Return for each row the columns it may be aligned with: those of perfect pairs if these are known, else all.
+
+    Where as many rows as columns can be in perfect pairs with each other, no other row gets one of these columns.
+    """
+    positions, within = table.positions(columns), set(columns)
+    perfect = {row: table.perfect_columns(row, within) for row in rows}
+    for wanted, number in Counter(perfect.values()).items():
+        if wanted is not None and len(wanted) == number:
+            left = positions[table.actual[wanted[0]]]
+            left[:] = [position for position in left if columns[position] not in wanted]
+    free = {name: [columns[position] for position in left] for name, left in positions.items()}
+    return {row: perfect[row] or free.get(table.expected[row]) or () for row in rows}
+
+
+# A weight has a digit for the score and for each tie-breaker. In a base greater than the number of pairs, the digits of
+# a sum never carry into the next one, so that sums compare as the tie-breakers do, one after the other. For example,
+# with at most two pairs the base is 3, and the scores 1/2 and 1/3 are 3/6 and 2/6:
+#
+#     1/2, known, successful   digits 3 1 1 1   ((3 * 3 + 1) * 3 + 1) * 3 + 1 = 94
+#     1/2, known, failed       digits 3 1 1 0   93: worse only where nothing before the last digit differs
+#     1/3 and 1/3              digits 4 2 2 2   134: better than one pair of 1/2, since 2/3 > 1/2
+#     1/2 beside a pair of 0   digits 3 2 2 2   107: better than 1/2 alone, since it has one pair more
+#
+# Where there are any, two finer digits follow: the possible gain and the share of right arguments, over `fine`.
+# Weights of required calls are multiplied by more than all optional ones can add up to.
+
+
 def _weights(
     pairs: Sequence[Sequence[tuple[int, Pair]]], columns: int, optional: Sequence[bool] | None
 ) -> tuple[list[list[tuple[int, int]]], bool]:
     """Return a positive integer as the weight of each pair, and whether they are exact; `pairs` has those of each row.
 
-    A weight combines the score with all tie-breakers: the better alignment has the greater sum.
+    They are not exact if the common denominator of the scores is too large; then scores are rounded down.
     """
     possible = {id(pair): pair for row in pairs for _, pair in row}
     """Most equal pairs are the same object, and fractions are slow to hash."""
-    scale = fine = 1
-    gains = False
-    for pair in possible.values():
-        scale = lcm(scale, pair.score.denominator)
-        if pair.argument_score is not ZERO or pair.possible_gain is not ZERO:
-            fine = lcm(fine, pair.argument_score.denominator, pair.possible_gain.denominator)
-            gains = gains or bool(pair.possible_gain)
+    scale = lcm(*{pair.score.denominator for pair in possible.values()})
+    finer = [pair for pair in possible.values() if pair.argument_score is not ZERO or pair.possible_gain is not ZERO]
+    fine = lcm(
+        *{pair.argument_score.denominator for pair in finer}, *{pair.possible_gain.denominator for pair in finer}
+    )
     exact = scale < _LARGEST_SCALE and fine < _LARGEST_SCALE
     scale, fine = min(scale, _LARGEST_SCALE), min(fine, _LARGEST_SCALE)
     most = min(len(pairs), columns) + 1
-    base = most * fine * (most * fine if gains else 1)
-    folded: dict[int, int] = {}
-    for key, pair in possible.items():
-        numerator, denominator = pair.score.as_integer_ratio()
-        ranked = ((numerator * scale // denominator * most + 1) * most + pair.known) * most + pair.successful
-        folded[key] = ranked * base
-        if pair.argument_score is not ZERO or pair.possible_gain is not ZERO:
-            tie_breaker = pair.argument_score.numerator * fine // pair.argument_score.denominator
-            gain = pair.possible_gain.numerator * fine // pair.possible_gain.denominator
-            folded[key] += gain * most * fine + tie_breaker
+    has_gains = any(pair.possible_gain for pair in finer)
+    base = (most * fine) ** (2 if has_gains else 1)
+    folded = {key: _ranked(pair, scale, most) * base for key, pair in possible.items()}
+    for pair in finer:
+        folded[id(pair)] += _over(fine, pair.possible_gain) * most * fine + _over(fine, pair.argument_score)
     weights = [[(position, folded[id(pair)]) for position, pair in row] for row in pairs]
-    if optional is not None and any(optional):
-        beyond = max(folded.values(), default=0) * most + 1
-        weights = [
-            row if is_optional else [(position, weight * beyond) for position, weight in row]
-            for row, is_optional in zip(weights, optional, strict=True)
-        ]
-    return weights, exact
+    return weights if optional is None else _required_first(weights, optional, most), exact
 
 
-# In order, the place of a call among the expected ones says where its partner is. An alignment with a pair far from
-# there leaves out many expected calls.
+def _required_first(
+    weights: list[list[tuple[int, int]]], optional: Sequence[bool], most: int
+) -> list[list[tuple[int, int]]]:
+    """Multiply the weights of required calls by more than all optional ones, fewer than `most`, can add up to."""
+    beyond = max((weight for row in weights for _, weight in row), default=0) * most + 1
+    return [
+        row if is_optional else [(position, weight * beyond) for position, weight in row]
+        for row, is_optional in zip(weights, optional, strict=True)
+    ]
+
+
+def _ranked(pair: Pair, scale: int, most: int) -> int:
+    """Return the number with the digits for the score, the pair, known arguments, and success."""
+    return ((_over(scale, pair.score) * most + 1) * most + pair.known) * most + pair.successful
+
+
+def _over(denominator: int, value: Fraction) -> int:
+    """Return the numerator of a fraction over this denominator, rounded down."""
+    numerator, own = value.as_integer_ratio()
+    return numerator * denominator // own
+
+
+# The band. In order, the place of a call among the expected ones says where its partner is, and a pair far from there
+# leaves out expected calls. For example, the first of five expected calls is paired with the third of five actual ones.
+# Then only the actual calls 4 and 5 are left for four expected calls:
+#
+#     expected  1 2 3 4 5
+#     actual    3 4 5        two are left out, so the total is at most the sum of the three highest scores
+#
+# So pairs near the diagonal are scored first. If the best alignment among them is better than any that leaves out as
+# many calls as a pair outside would, it is the best of all; else the band gets wider.
 
 
 def _align_in_line(table: _Table, rows: range, columns: Sequence[int], partners: list[int | None]) -> bool:
-    """Set the partners of some rows where neither rows nor columns are free of order; return whether they are exact.
-
-    Only pairs within a band are scored: a pair of the row and the column at positions i and j is outside of it if j - i
-    is less than 0, or more than there are more columns than rows, by more than `beyond` (with fewer columns likewise).
-    An alignment with such a pair leaves out at least one row more than `beyond`, beside those that have to be left out.
-    The band gets wider until every alignment that leaves out so many is worse than the best one in the band.
-    """
+    """Set the partners of some rows where neither rows nor columns are free of order; return whether they are exact."""
     names = {table.actual[column] for column in columns}
     rows_in = [row for row in rows if table.expected[row] in names]
-    count, spare = len(rows_in), len(columns) - len(rows_in)
-    first_best = None if spare < 0 or table.optional is not None else _first_best(table, rows_in, columns)
-    if first_best is not None:
-        for row, column in zip(rows_in, first_best, strict=True):
-            partners[row] = column
-        return True
-    positions = table.positions(columns)
+    found: Sequence[int | None] | None = None
+    exact = True
+    if len(columns) >= len(rows_in) and table.optional is None:
+        found = _first_best(table, rows_in, columns)
+    if found is None:
+        found, exact = _align_in_band(table, rows_in, columns)
+    for row, column in zip(rows_in, found, strict=True):
+        partners[row] = column
+    return exact
+
+
+def _align_in_band(table: _Table, rows: Sequence[int], columns: Sequence[int]) -> tuple[Sequence[int | None], bool]:
+    """Return the column of each row, and whether they are exact.
+
+    A pair of the row and the column at positions i and j is outside of the band if j - i is less than 0, or more than
+    there are more columns than rows, by more than `beyond` (with fewer columns likewise). An alignment with such a pair
+    leaves out at least one row more than `beyond`, beside those that have to be left out.
+    """
+    count, spare = len(rows), len(columns) - len(rows)
     furthest = min(count, len(columns)) - 1
     beyond = furthest if table.optional is not None or count * len(columns) <= _FEW else 0
-    limits: list[Fraction] | None = None
+    highest: list[Fraction] | None = None
     while True:
-        near: list[list[int]] = []
-        for at, row in enumerate(rows_in):
-            places = positions[table.expected[row]]
-            if beyond < furthest:
-                first, last = at + min(spare, 0) - beyond, at + max(spare, 0) + beyond
-                places = places[bisect_left(places, first) : bisect_left(places, last + 1)]
-            near.append(places)
-        pairs = [table.pairs(row, places, columns) for row, places in zip(rows_in, near, strict=True)]
-        weights, exact = _weights(pairs, len(columns), table.optional and [table.optional[row] for row in rows_in])
-        found = align_in_order(weights, len(columns))
+        found, exact = _align_within(table, rows, columns, None if beyond >= furthest else beyond)
         if beyond >= furthest:
-            break
-        chosen = [
-            None if position is None else table.pair(row, columns[position])
-            for row, position in zip(rows_in, found, strict=True)
-        ]
+            return found, exact
         left_out = max(-spare, 0) + beyond + 1
-        if _is_better(chosen, limits or [ONE] * count, left_out):
-            break
-        if limits is None:
-            limits = [
+        chosen = [None if column is None else table.pair(row, column) for row, column in zip(rows, found, strict=True)]
+        if _is_better(chosen, highest or [ONE] * count, left_out):
+            return found, exact
+        if highest is None:
+            highest = [
                 ONE if pair is not None and pair.perfect else table.highest_score(row)
-                for row, pair in zip(rows_in, chosen, strict=True)
+                for row, pair in zip(rows, chosen, strict=True)
             ]
-            if _is_better(chosen, limits, left_out):
-                break
+            if _is_better(chosen, highest, left_out):
+                return found, exact
         beyond = min(3 * beyond + 1, furthest)
-    for row, position in zip(rows_in, found, strict=True):
-        partners[row] = None if position is None else columns[position]
-    return exact
+
+
+def _align_within(
+    table: _Table, rows: Sequence[int], columns: Sequence[int], beyond: int | None
+) -> tuple[list[int | None], bool]:
+    """Return the best column of each row in a band, or of all columns, and whether they are exact."""
+    positions, spare = table.positions(columns), len(columns) - len(rows)
+    near: list[list[int]] = []
+    for at, row in enumerate(rows):
+        places = positions[table.expected[row]]
+        if beyond is not None:
+            first, last = at + min(spare, 0) - beyond, at + max(spare, 0) + beyond
+            places = places[bisect_left(places, first) : bisect_left(places, last + 1)]
+        near.append(places)
+    pairs = [table.pairs(row, places, columns) for row, places in zip(rows, near, strict=True)]
+    weights, exact = _weights(pairs, len(columns), table.optional and [table.optional[row] for row in rows])
+    found = align_in_order(weights, len(columns))
+    return [None if position is None else columns[position] for position in found], exact
 
 
 def _first_best(table: _Table, rows: Sequence[int], columns: Sequence[int]) -> list[int] | None:

@@ -4,7 +4,12 @@ This is the Hungarian method with prices. Every row has a gain and every column 
 `gain + price >= weight` for every pair, with equality for matched pairs. Unmatched rows have gain 0, and unmatched
 columns have price 0. Such prices prove that the matching is optimal. They also describe all other optimal matchings:
 those that use only pairs with `gain + price == weight`. Rows are added by shortest augmenting paths, so the optimal
-matching of every prefix is known.
+matching of every prefix is known. For example, the rows r and s, and the columns a and b:
+
+    weights   a b     r alone takes a: its gain is 5, and there are no prices.
+    r         5 4     s is worth most at a, 6. It costs r 1 to move to b, and would cost s 4 to take b.
+    s         6 2     So r moves: a has the price 1, r the gain 4, and s the gain 6 - 1 = 5.
+    value     4 + 6   is the sum of gains and prices, 4 + 5 + 1, and no matching can have more.
 """
 
 from __future__ import annotations
@@ -48,14 +53,18 @@ class Assignment:
 
     def _augment(self, row: int, gain: int) -> None:
         """Find the shortest augmenting path from a new row: it ends at a free column or an unmatched row."""
-        prices, gains, rows, row_of = self.prices, self.gains, self.rows, self.row_of
-        distance = [gain + price - weight for price, weight in zip(prices, rows[row], strict=True)]
-        free = [c for c, owner in enumerate(row_of) if owner == _NONE]
+        distance = [gain + price - weight for price, weight in zip(self.prices, self.rows[row], strict=True)]
+        free = [c for c, owner in enumerate(self.row_of) if owner == _NONE]
         nearest_free = min(free, key=distance.__getitem__, default=_NONE)
         if nearest_free != _NONE and not distance[nearest_free]:
-            row_of[nearest_free], self.column_of[row] = row, nearest_free
+            self.row_of[nearest_free], self.column_of[row] = row, nearest_free
             self.value += gain
-            return
+        else:
+            self._search(row, gain, distance, free, nearest_free)
+
+    def _search(self, row: int, gain: int, distance: list[int], free: list[int], nearest_free: int) -> None:
+        """Search the path by what each column costs the new row, `distance`, and change the matching along it."""
+        prices, gains, rows, row_of = self.prices, self.gains, self.rows, self.row_of
         mover = [row] * len(distance)
         """For each column, the row that moves to it."""
         waiting = [c for c, owner in enumerate(row_of) if owner != _NONE]
@@ -95,6 +104,11 @@ class Assignment:
         if column == _NONE:
             column = self.column_of[unmatched]
             self.column_of[unmatched] = _NONE
+        self._move_along(column, mover)
+
+    def _move_along(self, column: int, mover: Sequence[int]) -> None:
+        """Give a column to the row that moves to it, the column that this row had to the next, and so on."""
+        row_of = self.row_of
         while column != _NONE:
             owner = mover[column]
             row_of[column] = owner
@@ -143,9 +157,9 @@ class BestMatchings:
         Returns the column to which each such row moves (-1: nowhere), the columns that these moves free, as bits, and
         the row that moves after a chain passed nowhere (-1: the chain ends there).
         """
-        leads_to = 0 if own == _NONE else 1 << own
-        nowhere_leads_to = own == _NONE or self._may_be_free[own]
         free = sum(1 << column for column, row in enumerate(self._row_of) if row == _NONE)
+        nowhere_leads_to = own == _NONE or self._may_be_free[own]
+        leads_to = (0 if own == _NONE else 1 << own) | (free if nowhere_leads_to else 0)
         moves: dict[int, int] = {}
         after_nowhere = _NONE
         changed = True
@@ -155,19 +169,18 @@ class BestMatchings:
                 if row in moves:
                     continue
                 column = self._column_of[row]
-                goals = tight & (leads_to | free if nowhere_leads_to else leads_to)
-                if goals:
-                    moves[row] = (goals & -goals).bit_length() - 1
-                elif nowhere_leads_to and column != _NONE and self._may_be_unmatched[row]:
-                    moves[row] = _NONE
-                else:
+                goals = tight & leads_to
+                may_leave = nowhere_leads_to and column != _NONE and self._may_be_unmatched[row]
+                if not goals and not may_leave:
                     continue
+                moves[row] = (goals & -goals).bit_length() - 1  # -1 without a goal: nowhere
                 changed = True
                 if column != _NONE:
                     leads_to |= 1 << column
                 if not nowhere_leads_to and (column == _NONE or self._may_be_free[column]):
                     nowhere_leads_to, after_nowhere = True, row
-        return moves, leads_to | free if nowhere_leads_to else leads_to, after_nowhere
+                    leads_to |= free
+        return moves, leads_to, after_nowhere
 
     def _move(self, row: int, column: int, moves: dict[int, int], after_nowhere: int) -> None:
         """Apply the chain of moves that starts with moving a row to a column."""

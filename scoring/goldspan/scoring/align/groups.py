@@ -1,7 +1,12 @@
 """Ordered alignment with parallel calls: calls of one batch or one group may be in any order.
 
 With batches only, the expected calls (rows) are split into one block for each batch, and each block is matched with its
-batch in any order. `ends[row]` is the highest total of this row and later rows in the batches that follow.
+batch in any order. `ends[row]` is the highest total of this row and later rows in the batches that follow. So the last
+batch comes first. For example, a b c are expected, and b a are called at once, then c:
+
+    batch {c}     ends: c 1, b c 1, a b c 1
+    batch {b a}   the block a b scores 2, and `ends` from c on is 1: 3 in all
+                  the block a scores 1, and `ends` from b on is 1: 2
 """
 
 from __future__ import annotations
