@@ -399,3 +399,36 @@ def test_scores_without_a_small_common_denominator_are_bounded_and_say_so() -> N
     found = align(["f"] * rows, ["f"] * rows, judge, ordered=False)
     assert len(set(found.partners)) == rows
     assert found.approximate is True
+
+
+@pytest.mark.parametrize(("actual", "approximate"), [(200, False), (201, True)])
+def test_as_many_pairs_as_the_limit_are_exact_and_one_call_more_is_not(actual: int, approximate: bool) -> None:
+    assert LIMIT == 200 * 200
+    found = align(["f"] * 200, ["f"] * actual, lambda *_: Pair(Fraction(1)))
+    assert found == Alignment(tuple(range(200)), approximate)
+
+
+@pytest.mark.parametrize(("bits", "approximate"), [(4095, False), (4096, True)])
+@pytest.mark.parametrize("field", ["score", "argument_score", "possible_gain"])
+def test_the_largest_common_denominator_that_is_exact(field: str, bits: int, approximate: bool) -> None:
+    smallest = replace(Pair(Fraction(1, 2)), **{field: Fraction(1, 1 << bits)})
+    found = align(["f"] * 2, ["f"] * 3, lambda row, column: smallest if row == column else Pair(Fraction(1, 2)))
+    assert found.approximate is approximate
+
+
+def test_as_many_steps_as_the_limit_are_exact_for_groups_and_batches_and_one_more_is_not() -> None:
+    groups, batches = [1, 1, 2, 2], [1, 1, 2, 2]
+    scores = [[1, 2, 5, 1], [2, 1, 1, 5], [5, 1, 2, 1], [1, 5, 1, 2]]  # in any order more is possible
+    steps = 4 * 6  # of each of two groups with each of two batches: so many ways to choose 2 of 4
+
+    def found(most: int) -> Alignment:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("goldspan.scoring.align.groups._MOST_STEPS", most)
+            return align(
+                *(["f"] * 4, ["f"] * 4, lambda row, column: Pair(Fraction(scores[row][column], 10))),
+                batches=batches,
+                groups=groups,
+            )
+
+    assert not found(steps).approximate
+    assert found(steps - 1).approximate

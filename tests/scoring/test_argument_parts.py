@@ -88,6 +88,13 @@ class TestRulesForParts:
         assert score({"a": "abc", "b": 1}, {"a": "abd", "b": 1}, {"/x/a": "similarity"}) == Fraction(2, 3)
         assert score({"a": "abc", "b": 1}, {"a": "abd", "b": 2}, {"/x/a": "similarity"}) == 0
 
+    def test_parts_without_their_own_rule_are_not_compared_by_similarity(self) -> None:
+        pytest.importorskip("rapidfuzz", reason="the extra `similarity` is not installed")
+        nearly = {"a": "abc", "b": 1}, {"a": "abd", "b": 1}
+        assert score(*nearly, {"x": "similarity", "/x/b": {"weight": 1}}) == Fraction(1, 2)
+        assert score(*nearly, {"x": "similarity"}, argument_score="mean") == Fraction(1, 2)
+        assert score("abc", "abd", {"x": "similarity"}) == Fraction(2, 3)
+
     def test_a_part_with_a_weight_counts_beside_the_rest(self) -> None:
         rules = {"/x/zip": {"weight": 2}}
         assert score(ADDRESS, ADDRESS, rules) == 1
