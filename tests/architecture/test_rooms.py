@@ -35,7 +35,6 @@ IMPORT_OF_DISTRIBUTION = {
     "protobuf": "google",
     "pydantic-ai-slim": "pydantic_ai",
     "pyyaml": "yaml",
-    "ruamel-yaml": "ruamel",
     "strands-agents-evals": "strands_evals",
 }
 

@@ -61,10 +61,9 @@ def edit_document(document: JsonValue, edit: Edit) -> JsonValue:
 
 def edit_yaml(text: str, edit: Edit) -> str:
     """Return the text with one edit. Raises LookupError where there is no such place."""
-    from ruamel.yaml import YAML  # noqa: PLC0415 - takes long to import, and only few commands need it
+    import yaml  # noqa: PLC0415 - takes long to import, and only few commands need it
 
-    yaml: Any = YAML(typ="safe", pure=True)
-    return _Editor(text, yaml.compose(text)).edited(edit)
+    return _Editor(text, yaml.compose(text, Loader=yaml.SafeLoader)).edited(edit)
 
 
 class _Editor:

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from goldspan.scoring.grounding.conversation import Conversation, Passage
 from goldspan.scoring.messages import Message, as_text, read_messages
@@ -28,19 +29,31 @@ class KnownBeforeCall(Struct, frozen=True, gc=False):
     """Anything of it was captured."""
 
 
+class _Progress(Struct, gc=False):
+    """How far a session was read, beside what is indexed."""
+
+    counts: dict[str, int]
+    """How many messages each role has."""
+    lacking: bool
+    """Something was not captured."""
+    size: int = 0
+    """Characters of text that were read."""
+    read_before: tuple[str, tuple[Message, ...]] = ("", ())
+    """The messages of the turn before, as text and read."""
+    unanswered: str = ""
+    """What the agent said last."""
+    spoken: int = 0
+    """So many messages of the user were seen."""
+    calls: int = 0
+
+
 class _Mark(Struct, frozen=True, gc=False):
     """Where a session stood before one of its turns."""
 
     turns: int
     passages: int
     said: int
-    counts: Mapping[str, int]
-    size: int
-    lacking: bool
-    read_before: tuple[str, tuple[Message, ...]]
-    unanswered: str
-    spoken: int
-    calls: int
+    progress: _Progress
 
 
 class SessionContext:
@@ -53,14 +66,7 @@ class SessionContext:
     def __init__(self, session: Session) -> None:
         self.conversation = Conversation()
         self._said: dict[tuple[str, str], None] = {}
-        self._counts = {"user": 0, "assistant": 0, "system": 0}
-        self.size = 0
-        """Characters of text that were read."""
-        self._lacking = session.incomplete
-        self._read_before: tuple[str, tuple[Message, ...]] = ("", ())
-        self._unanswered = ""
-        self._spoken = 0
-        self._calls_before = 0
+        self._at = _Progress({"user": 0, "assistant": 0, "system": 0}, session.incomplete)
         self.calls: list[list[KnownBeforeCall]] = []
         self._marks = deque([self._mark()], maxlen=2)
         self._first = self._marks[0]
@@ -77,52 +83,44 @@ class SessionContext:
             self._marks = deque([mark], maxlen=2)
         for turn in turns[len(self.calls) :]:
             self._marks.append(self._mark())
-            self.calls.append(self._turn(turn, self._calls_before))
-            self._calls_before += len(turn.calls)
+            self.calls.append(self._turn(turn, self._at.calls))
+            self._at.calls += len(turn.calls)
+
+    @property
+    def size(self) -> int:
+        """Characters of text that were read."""
+        return self._at.size
 
     def _mark(self) -> _Mark:
-        return _Mark(
-            len(self.calls),
-            len(self.conversation),
-            len(self._said),
-            dict(self._counts),
-            self.size,
-            self._lacking,
-            self._read_before,
-            self._unanswered,
-            self._spoken,
-            self._calls_before,
-        )
+        return _Mark(len(self.calls), len(self.conversation), len(self._said), _copied(self._at))
 
     def _go_back(self, mark: _Mark) -> None:
         del self.calls[mark.turns :]
         self.conversation.go_back(mark.passages)
         while len(self._said) > mark.said:
             self._said.popitem()
-        self._counts = dict(mark.counts)
-        self.size, self._lacking, self._calls_before = mark.size, mark.lacking, mark.calls
-        self._read_before, self._unanswered, self._spoken = mark.read_before, mark.unanswered, mark.spoken
+        self._at = _copied(mark.progress)
 
     def _turn(self, turn: Turn, calls_before: int) -> list[KnownBeforeCall]:
         messages = self._read(turn.messages)
         opening = _opening(messages, turn.calls)
         heard = turn.user_text.capture is Capture.CAPTURED
-        spoken = sum(one.role == "user" for one in messages[:opening]) or self._spoken + heard
-        if heard or spoken > self._spoken:
-            self._add("assistant", self._unanswered)
-            self._unanswered, self._spoken = "", max(spoken, self._spoken)
+        spoken = sum(one.role == "user" for one in messages[:opening]) or self._at.spoken + heard
+        if heard or spoken > self._at.spoken:
+            self._add("assistant", self._at.unanswered)
+            self._at.unanswered, self._at.spoken = "", max(spoken, self._at.spoken)
         self._messages(messages[:opening])
         if heard:
             self._add("user", _text(turn.user_text))
         hidden = turn.messages.capture in _HIDDEN or turn.user_text.capture in _HIDDEN
         unread = turn.messages.capture is Capture.CAPTURED and bool(turn.messages.raw) and not messages
-        self._lacking = self._lacking or hidden or unread or not (heard or messages)
+        self._at.lacking = self._at.lacking or hidden or unread or not (heard or messages)
         answers = {call_id: text for message in messages for call_id, text in message.results if call_id}
         contexts = self._calls(turn.calls, answers, calls_before)
         self._messages(messages[opening:])
         if turn.answer.capture is Capture.CAPTURED:
-            self._unanswered = _text(turn.answer)
-        self._lacking = self._lacking or not turn.calls_visible
+            self._at.unanswered = _text(turn.answer)
+        self._at.lacking = self._at.lacking or not turn.calls_visible
         return contexts
 
     def _calls(self, calls: Sequence[ToolCall], answers: Mapping[str, str], calls_before: int) -> list[KnownBeforeCall]:
@@ -139,7 +137,7 @@ class SessionContext:
                 waiting.popleft()
             known = len(self.conversation)
             for index in together:
-                contexts[index] = KnownBeforeCall(known, not (self._lacking or unseen), known > 0)
+                contexts[index] = KnownBeforeCall(known, not (self._at.lacking or unseen), known > 0)
         for index in waiting:
             self._result(calls[index], answers, calls_before + index + 1)
         return [contexts[index] for index in range(len(calls))]
@@ -151,12 +149,12 @@ class SessionContext:
             return read_messages(content)
         if len(raw) > MAX_TEXT:
             return ()
-        before, messages = self._read_before
+        before, messages = self._at.read_before
         more: tuple[Message, ...] = ()
         if before and raw.startswith(before[:-1]) and raw[len(before) - 1 : len(before)] == ",":
             more = read_messages(Content(f"[{raw[len(before) :]}", Capture.CAPTURED))
         messages = (*messages, *more) if more else read_messages(content)
-        self._read_before = (raw, messages) if messages and raw[0] == "[" and raw[-1] == "]" else ("", ())
+        self._at.read_before = (raw, messages) if messages and raw[0] == "[" and raw[-1] == "]" else ("", ())
         return messages
 
     def _messages(self, messages: Sequence[Message]) -> None:
@@ -176,7 +174,7 @@ class SessionContext:
             self._add("tool_result", answer, where)
         elif not call.rejected:
             self._add("tool_result", call.error or "", where)
-            self._lacking = self._lacking or not call.requested
+            self._at.lacking = self._at.lacking or not call.requested
             return False
         return True
 
@@ -185,15 +183,19 @@ class SessionContext:
         if not text or (kind, text) in self._said:
             return
         self._said[kind, text] = None
-        if self.size + len(text) > MAX_TEXT:
-            text = text[: MAX_TEXT - self.size]
-            self._lacking = True
-        self.size += len(text)
-        if kind in self._counts:
-            self._counts[kind] += 1
-            where = where or f"{'message' if kind == 'system' else f'{kind} message'} {self._counts[kind]}"
+        if self._at.size + len(text) > MAX_TEXT:
+            text = text[: MAX_TEXT - self._at.size]
+            self._at.lacking = True
+        self._at.size += len(text)
+        if kind in self._at.counts:
+            self._at.counts[kind] += 1
+            where = where or f"{'message' if kind == 'system' else f'{kind} message'} {self._at.counts[kind]}"
         if text:
             self.conversation.add(Passage(kind, text, where))
+
+
+def _copied(progress: _Progress) -> _Progress:
+    return replace(progress, counts=dict(progress.counts))
 
 
 def _text(content: Content) -> str:

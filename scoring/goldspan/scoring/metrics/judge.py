@@ -6,7 +6,7 @@ What is asked and what an answer means is here. Who asks the model is passed in.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -145,37 +145,34 @@ class ToolParameterAccuracy(Struct, frozen=True):
         None: by `when` there is no need to ask, since each value has an origin.
         """
         settled = self._settled(session)
-        prompts = self._prompts(session, settled)
-        system = self.system_prompt
-        if system is None:
-            system = STRANDS_SYSTEM_PROMPT if self.preset == "strands" else SYSTEM_PROMPT
-        form = STRANDS_TOOL if self.preset == "strands" else _TOOL
-        return [
-            [one if one is None or isinstance(one, Reason) else Question(system, one, form) for one in found]
-            for found in prompts
-        ]
-
-    def _prompts(self, session: Session, settled: Container[tuple[int, int]]) -> list[list[str | Reason | None]]:
-        if self.preset == "strands":
-            prompts = strands_prompts(session, self.tools)
-            return [
-                [
-                    None if (at, index) in settled else _unasked(call) or prompts[at][index]
-                    for index, call in enumerate(turn.calls)
-                ]
-                for at, turn in enumerate(session.turns)
-            ]
-        context = SessionContext(session)
-        schemas = declared_tools(session) if self.tools is None else self.tools
+        prompt = self._prompts(session)
         return [
             [
-                None
-                if (at, index) in settled
-                else _unasked(call) or _prompt(call, turn, known, context, schema_of(call.name, schemas))
-                for index, (call, known) in enumerate(zip(turn.calls, context.calls[at], strict=True))
+                None if (at, index) in settled else _unasked(call) or self._question(prompt(at, index))
+                for index, call in enumerate(turn.calls)
             ]
             for at, turn in enumerate(session.turns)
         ]
+
+    def _question(self, prompt: str | Reason) -> Question | Reason:
+        if isinstance(prompt, Reason):
+            return prompt
+        system, form = (STRANDS_SYSTEM_PROMPT, STRANDS_TOOL) if self.preset == "strands" else (SYSTEM_PROMPT, _TOOL)
+        return Question(system if self.system_prompt is None else self.system_prompt, prompt, form)
+
+    def _prompts(self, session: Session) -> Callable[[int, int], str | Reason]:
+        """Return what makes the prompt for a call, or says why there is none, by the places of turn and call."""
+        if self.preset == "strands":
+            prompts = strands_prompts(session, self.tools)
+            return lambda at, index: prompts[at][index]
+        context = SessionContext(session)
+        schemas = declared_tools(session) if self.tools is None else self.tools
+
+        def own(at: int, index: int) -> str | Reason:
+            turn, call = session.turns[at], session.turns[at].calls[index]
+            return _prompt(call, turn, context.calls[at][index], context, schema_of(call.name, schemas))
+
+        return own
 
     def _settled(self, session: Session) -> set[tuple[int, int]]:
         if self.when == "always":

@@ -67,31 +67,17 @@ def status_of(score: float | None, threshold: float) -> str:
     return PASSED if score >= threshold else FAILED
 
 
-def invocation_results(scores: list[float | None], threshold: float) -> tuple[dict[str, Any], ...]:
-    """List score and status of each invocation, as ADK does."""
-    return tuple({"score": score, "status": status_of(score, threshold)} for score in scores)
-
-
-def scored(name: str, score: float, scores: list[float | None], threshold: float) -> PresetResult:
-    """Make the result of a case that has a score."""
+def result_of(
+    name: str, score: float | None, scores: list[float | None], threshold: float, reason: Reason | None = None
+) -> PresetResult:
+    """Make the result of a case, with score and status of each invocation; `reason` says why there is no score."""
     return PresetResult(
         name,
         score,
         status=status_of(score, threshold),
-        label=judged(passed=score >= threshold),
-        per_invocation=invocation_results(scores, threshold),
-    )
-
-
-def unscored(name: str, reason: Reason, scores: list[float | None], threshold: float) -> PresetResult:
-    """Make the result of a case in which there was nothing to score."""
-    return PresetResult(
-        name,
-        None,
-        status=NOT_EVALUATED,
-        label=Label.NOT_EVALUATED,
+        label=Label.NOT_EVALUATED if score is None else judged(passed=score >= threshold),
         reason=reason,
-        per_invocation=invocation_results(scores, threshold),
+        per_invocation=tuple({"score": one, "status": status_of(one, threshold)} for one in scores),
     )
 
 
@@ -141,17 +127,15 @@ def score_parameter_match(expected: object, actual: object, options: AdkParamete
     """Score one invocation's calls, or a list of invocations; `expected` null: the case has no reference."""
     paired = read_invocations(expected, actual)
     if paired.expected is None:
-        return unscored(PARAMETER_MATCH_NAME, Reason.NO_GOLDEN, [], options.threshold)
+        return result_of(PARAMETER_MATCH_NAME, None, [], options.threshold, Reason.NO_GOLDEN)
     pairings = [
         _align(wanted, called) if wanted else None
         for wanted, called in zip(check_lengths(paired), paired.actual, strict=True)
     ]
     scores = [None if pairing is None else _mean([value for _, value in pairing]) for pairing in pairings]
     evaluated = [value for value in scores if value is not None]
-    if evaluated:
-        result = scored(PARAMETER_MATCH_NAME, _mean(evaluated), scores, options.threshold)
-    else:
-        result = unscored(PARAMETER_MATCH_NAME, Reason.NOTHING_EXPECTED, scores, options.threshold)
+    score, reason = (_mean(evaluated), None) if evaluated else (None, Reason.NOTHING_EXPECTED)
+    result = result_of(PARAMETER_MATCH_NAME, score, scores, options.threshold, reason)
     return replace(result, per_call=_per_call(pairings[0] or [])) if paired.single else result
 
 
@@ -235,8 +219,8 @@ def score_trajectory(expected: object, actual: object, options: AdkTrajectoryOpt
         for wanted, called in zip(check_lengths(paired), paired.actual, strict=True)
     ]
     if not scores:
-        return unscored(TRAJECTORY_NAME, Reason.NOTHING_EXPECTED, [], options.threshold)
-    return scored(TRAJECTORY_NAME, sum(scores) / len(scores), [*scores], options.threshold)
+        return result_of(TRAJECTORY_NAME, None, [], options.threshold, Reason.NOTHING_EXPECTED)
+    return result_of(TRAJECTORY_NAME, _mean(scores), [*scores], options.threshold)
 
 
 def _same_name(one: FunctionCall, other: FunctionCall) -> bool:
