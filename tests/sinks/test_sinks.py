@@ -272,6 +272,7 @@ def test_a_newer_result_takes_the_place_of_one_that_waits() -> None:
     assert sink.force_flush()
     assert [[one.value for one in batch] for batch in backend.sent] == [[0.0], [1.0]]
     assert (sink.delivered, sink.dropped) == (2, 0)
+    sink.shutdown(0)
 
 
 def test_a_newer_result_takes_the_place_of_one_that_is_sent_again() -> None:
@@ -292,6 +293,7 @@ def test_a_newer_result_takes_the_place_of_one_that_is_sent_again() -> None:
     until(lambda: sink.delivered == 1)
     assert [[one.value for one in batch] for batch in backend.sent] == [[0.5], [1.0]]
     assert (sink.waiting, sink.dropped) == (0, 0)
+    sink.shutdown(0)
 
 
 def test_a_score_that_is_unknown_yet_delays_no_other() -> None:
@@ -302,6 +304,7 @@ def test_a_score_that_is_unknown_yet_delays_no_other() -> None:
     sink.put([a_score("known", 1.0)])
     until(lambda: sink.delivered == 1)
     assert [[one.id for one in batch] for batch in backend.sent] == [["unknown"], ["known"]]
+    sink.shutdown(0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -19,7 +19,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from random import uniform
+from random import Random
 from typing import Generic, TypeVar
 
 from urllib3.exceptions import HTTPError
@@ -34,6 +34,7 @@ _T = TypeVar("_T")
 
 MAX_SHOWN = 200
 """Characters of an answer that are logged."""
+_uniform = Random().uniform  # of its own: nobody's seeded numbers change by what is sent
 _MIN_PAUSE = 0.01
 """Seconds between two attempts at the end."""
 _MAX_RETRY_AFTER = 300.0
@@ -181,13 +182,13 @@ class RetryingQueue(Generic[_T]):
         """Send what waits for so long at most, then drop the rest. False if some were dropped, or may be."""
         end = time.monotonic() + seconds
         self._closed = True
+        self._timer.set(None)  # from here on only this thread begins to send
         while not self.flush(max(0.0, end - time.monotonic())):
             now = time.monotonic()
             resumes = max(self._resumes, now + (self._limits.first_pause if self._later else _MIN_PAUSE))
             if resumes >= end:
                 break
             time.sleep(resumes - now)
-        self._timer.set(None)
         with self._lock:
             left = [*self._ready.values(), *self._later.values()]
             sent = self._size <= 0
@@ -312,7 +313,7 @@ class RetryingQueue(Generic[_T]):
             self._ready.move_to_end(one.key, last=False)
         else:
             one.attempts += 1
-            one.due = now + backoff(one.attempts, self._limits.first_pause, self._limits.longest_pause, uniform)
+            one.due = now + backoff(one.attempts, self._limits.first_pause, self._limits.longest_pause, _uniform)
             self._later[one.key] = one
 
     def _note_receiver(self, result: SendResult[_T], count: int) -> None:
@@ -320,7 +321,7 @@ class RetryingQueue(Generic[_T]):
         if result.is_away:
             self._outage.failed(count, result.reason)
             self._failures += 1
-            pause = backoff(self._failures, self._limits.first_pause, self._limits.longest_pause, uniform)
+            pause = backoff(self._failures, self._limits.first_pause, self._limits.longest_pause, _uniform)
             asked = result.asked_seconds
             self._resumes = time.monotonic() + (pause if asked is None else min(asked, _MAX_RETRY_AFTER))
         else:
