@@ -210,15 +210,9 @@ def add_session(page: Page, session: SessionWords, *, verbose: bool = False) -> 
         page.paragraph(session.reason, indent=_CALL_INDENT + 4)
     only_wrong = session.label is Label.PASS and not verbose
     for metric in result.metrics:
-        failed = [(turn, call) for turn, call in judged_calls(metric) if call.failures]
-        informs = verbose or failed or (metric.needs_golden and not only_wrong)
-        if is_broken(metric) or informs:
-            _metric(page, metric)
-            _judged_calls(page, failed, verbose=verbose)
+        _metric(page, metric, verbose=verbose, only_wrong=only_wrong)
     for turn in result.turns:
-        if not only_wrong or turn.label is not Label.PASS or turn.verdict.exact != 1:
-            if only_wrong and turn.reason is Reason.NOTHING_EXPECTED:
-                continue
+        if not (only_wrong and (_is_right(turn) or turn.reason is Reason.NOTHING_EXPECTED)):
             _turn(page, turn, result, verbose=verbose, only_wrong=only_wrong)
 
 
@@ -243,10 +237,14 @@ def add_headline(page: Page, session: SessionWords) -> None:
         page.paragraph(text, indent=8, style="dim")
 
 
-def _metric(page: Page, metric: MetricResult) -> None:
-    mark = MARKS[metric.label]
-    head = (f"{mark} {number_text(metric.verdict.exact):>4}", STYLES[mark]), f"  {metric.name}  "
-    page.paragraph(metric_words(metric, needs=True), label=head, indent=2)
+def _metric(page: Page, metric: MetricResult, *, verbose: bool, only_wrong: bool) -> None:
+    """Add a metric that is broken or that informs, with the calls in which it found something."""
+    failed = [(turn, call) for turn, call in judged_calls(metric) if call.failures]
+    if is_broken(metric) or verbose or failed or (metric.needs_golden and not only_wrong):
+        mark = MARKS[metric.label]
+        head = (f"{mark} {number_text(metric.verdict.exact):>4}", STYLES[mark]), f"  {metric.name}  "
+        page.paragraph(metric_words(metric, needs=True), label=head, indent=2)
+        _judged_calls(page, failed, verbose=verbose)
 
 
 def _judged_calls(page: Page, calls: Sequence[tuple[int, MetricCall]], *, verbose: bool) -> None:
@@ -282,11 +280,21 @@ def _turn(
     if turn.answer is not None:
         _preset(page, turn, () if session is None else expected_calls(session, turn))
         return
-    right = turn.verdict.exact == 1 and turn.label is Label.PASS
-    if not can_compare_calls(turn) or (right and not verbose and not whole):
+    if not can_compare_calls(turn) or (_is_right(turn) and not verbose and not whole):
         return
+    _expected_calls(page, turn, only_wrong=only_wrong)
+    if not only_wrong:
+        _others(page, list(other_calls(turn)))
+
+
+def _is_right(turn: TurnResult) -> bool:
+    return turn.label is Label.PASS and turn.verdict.exact == 1
+
+
+def _expected_calls(page: Page, turn: TurnResult, *, only_wrong: bool) -> None:
+    """Add the expected calls of a turn; several of which only the arguments are not known share a line."""
     unknown = [call for call in turn.calls if only_unknown(call)]
-    together = unknown if len(unknown) >= 2 else []
+    together = len(unknown) >= 2
     for call in turn.calls:
         if not (together and only_unknown(call)) and not (only_wrong and call.label is Label.PASS):
             _call(page, call)
@@ -298,8 +306,6 @@ def _turn(
             (f"  {reasons}", STYLES[UNKNOWN]),
             indent=_CALL_INDENT,
         )
-    if not only_wrong:
-        _others(page, list(other_calls(turn)))
 
 
 def _turn_headline(page: Page, turn: TurnResult) -> None:
