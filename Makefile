@@ -42,7 +42,7 @@ define set_up
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-sdk test-adk test-adapters test-integrations test-zero-code test-spark test-javascript test-java test-go test-servers check coverage \
+.PHONY: help demo test test-change test-map test-all test-sdk test-adk test-adapters test-integrations test-zero-code test-spark test-javascript test-java test-go test-servers check coverage \
 	conformance docs bench \
 	lint mypy pyright bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector jaeger record try try-kafka test-kafka wheel clean
 
@@ -54,6 +54,12 @@ demo: $(DEMO) ## score recorded traces, then a live agent
 
 test: $(TEST) ## the tests to run while working: one recording a dialect, few examples; ARGS= goes to pytest
 	$(BIN)/$(PYTEST) $(ARGS)
+
+test-change: $(TEST) ## about 20 seconds: the tests that tell most about what differs from main; ARGS="--since HEAD" or pytest's
+	@$(BIN)/python tests/change_map.py run $(ARGS)
+
+test-map: $(COVERAGE) ## write anew which tests see which source, for test-change; ARGS="tests/engine ..." looks at those tests alone
+	$(BIN)/python tests/change_map.py map $(ARGS)
 
 test-all: $(TEST) ## every test, with every recording and many examples; ARGS= goes to pytest
 	$(BIN)/$(PYTEST) --all $(ARGS)

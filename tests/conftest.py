@@ -28,6 +28,7 @@ settings.register_profile("full", parent=settings.get_profile("quick"), max_exam
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="every recording in every test, and many generated examples")
+    parser.addoption("--recording", action="append", default=[], help="a recording that a quick run tries too")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave tests out of a quick run, unless the command line names a single case."""
     if config.getoption("--all") or any("[" in argument for argument in config.args):
         return
-    if out := left_out(items):
+    if out := left_out(items, config.getoption("--recording")):
         gone = set(out)
         items[:] = [item for item in items if item not in gone]
         config.hook.pytest_deselected(items=out)

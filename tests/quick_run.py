@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +17,13 @@ def quick_recordings() -> frozenset[str]:
     return frozenset(path.name.removesuffix(".facts.json") for path in plainest)
 
 
-def left_out(items: list[pytest.Item]) -> list[pytest.Item]:
+def left_out(items: list[pytest.Item], also: Iterable[str] = ()) -> list[pytest.Item]:
     """Return the tests that only a whole run needs.
 
     These are the tests marked `exhaustive`, and the cases of those marked `every_recording` whose recording is none
-    of `quick_recordings`. A test with none of these recordings keeps its first case.
+    of `quick_recordings` and of those that are tried `also`. A test with none of these recordings keeps its first case.
     """
-    quick = quick_recordings()
+    quick = quick_recordings().union(also)
     by_test: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("every_recording"):

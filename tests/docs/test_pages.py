@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from otlp_receiver import otlp_receiver
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+SOURCES = ("scoring", "mappers", "collector_processor", "tests", "benchmarks", "docs", "examples")
 NO_TESTS_COLLECTED = 5
 
 
@@ -86,6 +88,29 @@ def test_the_commands_exist(page: Path) -> None:
 
 def test_the_links_lead_somewhere(page: Path) -> None:
     assert dead_links(page.read_text("utf-8"), page.parent) == []
+
+
+def missing_paths(page: str) -> list[str]:
+    """Return the Python files and folders that a page names and the repository lacks; the end of a path is enough."""
+    named = set(re.findall(r"`((?:[\w.-]+/)+|(?:[\w.-]+/)*\w+\.py)`", page))
+    return sorted(path for path in named if not any(known.endswith(f"/{path}") for known in repository_paths()))
+
+
+@cache
+def repository_paths() -> frozenset[str]:
+    files = [path.relative_to(ROOT) for top in SOURCES for path in (ROOT / top).rglob("*.py")]
+    return frozenset({f"/{path}" for path in files} | {f"/{folder}/" for path in files for folder in path.parents})
+
+
+def test_the_files_that_the_architecture_names_exist() -> None:
+    assert missing_paths((ROOT / "docs/architecture.md").read_text("utf-8")) == []
+
+
+def test_a_file_that_is_gone_is_found() -> None:
+    assert missing_paths("`docs/test_pages.py` `goldspan/scoring/` `no/test_pages.py` `gone/` `a.b`") == [
+        "gone/",
+        "no/test_pages.py",
+    ]
 
 
 def test_the_pages_show_what_is_tested(tmp_path: Path) -> None:
