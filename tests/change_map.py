@@ -27,6 +27,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -66,7 +67,7 @@ class Seen:
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and self._file and isinstance(path := arguments[0], str) and path.startswith(f"{ROOT}/"):
-            self._opened[self._file].add(path.removeprefix(f"{ROOT}/"))
+            self._opened[self._file].add(os.path.normpath(path).removeprefix(f"{ROOT}/"))
 
     def _at(self, path: Path | None) -> None:
         self._file = path.relative_to(ROOT).as_posix() if path is not None else ""
@@ -212,6 +213,12 @@ def modules() -> list[str]:
     return sorted(path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 
 
+@cache
+def texts_of_tests() -> Mapping[str, str]:
+    """Return the source of each test file by its path."""
+    return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
+
+
 def tests_naming(path: str, seconds: Mapping[str, float]) -> list[str]:
     """Return the test files that import a module, or what imports it: the quickest first."""
     if not path.endswith(".py"):
@@ -220,11 +227,7 @@ def tests_naming(path: str, seconds: Mapping[str, float]) -> list[str]:
     name = inside.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     parent, _, last = name.rpartition(".")
     naming = re.compile(rf"\b{re.escape(name)}\b|from {re.escape(parent)} import .*\b{last}\b")
-    found = [
-        file.relative_to(ROOT).as_posix()
-        for file in (ROOT / "tests").rglob("test_*.py")
-        if naming.search(file.read_text("utf-8"))
-    ]
+    found = [file for file, text in texts_of_tests().items() if naming.search(text)]
     return sorted(found, key=lambda file: (seconds.get(file, 0.0), file))
 
 
@@ -232,17 +235,20 @@ def updated(old: TestMap, new: TestMap) -> TestMap:
     """Return the map after a run of some test files: what was just seen comes first, what is gone goes.
 
     A module of which tests execute no function, as a table, has the test files that import it, or those of the modules
-    that do.
+    that do, or of its package.
     """
     seconds = {file: took for file, took in {**old.seconds, **new.seconds}.items() if exists(file)}
     tests: dict[str, list[str]] = {}
     for source in filter(exists, {*old.tests, *new.tests}):
-        kept = [file for file in old.tests.get(source, ()) if file not in new.seconds and exists(file)]
-        tests[source] = [*new.tests.get(source, ()), *kept][:MOST]
+        kept = [file for file in old.tests.get(source, ()) if file not in new.seconds]
+        tests[source] = list(filter(exists, [*new.tests.get(source, ()), *kept]))[:MOST]
     executed = {source: files for source, files in tests.items() if files}
     for module in modules():
         if module not in executed:
-            named = tests_naming(module, seconds) or tests_of_importers(module, executed)
+            package = f"{module.rpartition('/')[0]}/__init__.py"
+            named = (
+                tests_naming(module, seconds) or tests_of_importers(module, executed) or tests_naming(package, seconds)
+            )
             executed[module] = named[:MOST]
     return TestMap(seconds, executed)
 
