@@ -219,7 +219,11 @@ class _RememberingScorer(TurnScorer):
         return self._once(super().found, turn_index, index, turn_index)
 
     def missing(self, index: int, why: Reason | None) -> TurnScore:
-        return self._once(super().missing, None, index, why)
+        key = index, id(why)  # a long golden asks often, and the hash of an enumeration's member is slow
+        known = self._before.get(key) or (None, super().missing(index, why))
+        self.remembered[key] = known
+        score: TurnScore = known[1]
+        return score
 
     def unexpected(self, turn_index: int, why: Reason) -> TurnScore:
         return self._once(super().unexpected, turn_index, turn_index, why)
