@@ -91,7 +91,10 @@ def span_attributes(evaluation: Evaluation) -> Attributes:
             keys = names.TURN_VERDICT
         case _:
             return {}
-    return _verdict(evaluation, keys) | _findings(evaluation) if own == evaluation.target else {}
+    if own != evaluation.target:
+        return {}
+    key = names.names_of(evaluation.metric)
+    return _verdict(evaluation, keys, key) | _findings(evaluation, key)
 
 
 def source_attributes(source: ResourceFacts) -> dict[str, str]:
@@ -116,23 +119,31 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
         key[names.LEVEL]: str(evaluation.level),
         key[names.REVISION]: evaluation.revision,
     }
-    for name, value in (
-        (key[names.GOLDEN], evaluation.golden or None),
-        (key[names.GOLDEN_SET], evaluation.golden_set or None),
-        (key[names.PRESET], evaluation.preset),
-        (names.EVALUATION_LABEL.name, None if verdict.label is None else str(verdict.label)),
-        (names.EVALUATION_SCORE.name, verdict.score),
-        (key[names.REASON], None if verdict.reason is None else str(verdict.reason)),
-        (names.ERROR_TYPE.name, "evaluator_error" if verdict.reason is Reason.EVALUATOR_ERROR else None),
-        (names.EVALUATION_EXPLANATION.name, evaluation.explanation or None),
-        (names.AGENT_NAME.name, evaluation.agent),
-        (key[names.TURN_INDEX], evaluation.turn_index),
-        (key[names.INCOMPLETE], evaluation.incomplete or None),
-        (key[names.WITHDRAWN], evaluation.withdrawn or None),
-    ):
-        if value is not None:
-            attributes[name] = value
-    attributes |= _findings(evaluation)
+    if evaluation.golden:
+        attributes[key[names.GOLDEN]] = evaluation.golden
+    if evaluation.golden_set:
+        attributes[key[names.GOLDEN_SET]] = evaluation.golden_set
+    if evaluation.preset is not None:
+        attributes[key[names.PRESET]] = evaluation.preset
+    if verdict.label is not None:
+        attributes[names.EVALUATION_LABEL.name] = str(verdict.label)
+    if (score := verdict.score) is not None:
+        attributes[names.EVALUATION_SCORE.name] = score
+    if verdict.reason is not None:
+        attributes[key[names.REASON]] = str(verdict.reason)
+        if verdict.reason is Reason.EVALUATOR_ERROR:
+            attributes[names.ERROR_TYPE.name] = "evaluator_error"
+    if evaluation.explanation:
+        attributes[names.EVALUATION_EXPLANATION.name] = evaluation.explanation
+    if evaluation.agent is not None:
+        attributes[names.AGENT_NAME.name] = evaluation.agent
+    if evaluation.turn_index is not None:
+        attributes[key[names.TURN_INDEX]] = evaluation.turn_index
+    if evaluation.incomplete:
+        attributes[key[names.INCOMPLETE]] = True
+    if evaluation.withdrawn:
+        attributes[key[names.WITHDRAWN]] = True
+    attributes |= _findings(evaluation, key)
     if isinstance(detail, CallResult | MetricCall):
         attributes |= _tool(detail)
     return attributes
@@ -147,8 +158,8 @@ def tool_name(call: CallResult | MetricCall) -> str | None:
     return None if call.actual is None else call.actual.name
 
 
-def _verdict(evaluation: Evaluation, keys: tuple[names.Attribute, ...]) -> Attributes:
-    verdict, key = evaluation.verdict, names.names_of(evaluation.metric)
+def _verdict(evaluation: Evaluation, keys: tuple[names.Attribute, ...], key: names.MetricNames) -> Attributes:
+    verdict = evaluation.verdict
     values: tuple[AttributeValue | None, ...] = (
         verdict.score,
         None if verdict.label is None else str(verdict.label),
@@ -161,23 +172,19 @@ def _verdict(evaluation: Evaluation, keys: tuple[names.Attribute, ...]) -> Attri
     return {key[one]: value for one, value in zip(keys, values, strict=True) if value is not None}
 
 
-def _findings(evaluation: Evaluation) -> Attributes:
+def _findings(evaluation: Evaluation, key: names.MetricNames) -> Attributes:
     """Return what was found in a call, a turn or a session, beside the verdict."""
-    match evaluation.detail:
-        case CallResult() as call:
-            return _call(evaluation, call)
-        case MetricCall() as call:
-            return _failed(evaluation.metric, call)
-        case TurnResult() as turn:
-            return _turn(evaluation.metric, turn)
-        case SessionResult() as session:
-            return _session(evaluation.metric, session)
-        case _:
-            return {}
+    detail = evaluation.detail
+    if isinstance(detail, CallResult):
+        return _call(evaluation, detail, key)
+    if isinstance(detail, MetricCall):
+        return _failed(evaluation.metric, detail, key)
+    if isinstance(detail, TurnResult):
+        return _turn(detail, key)
+    return _session(detail, key) if isinstance(detail, SessionResult) else {}
 
 
-def _call(evaluation: Evaluation, call: CallResult) -> Attributes:
-    key = names.names_of(evaluation.metric)
+def _call(evaluation: Evaluation, call: CallResult, key: names.MetricNames) -> Attributes:
     attributes: Attributes = {key[names.UNEXPECTED]: call.unexpected}
     if call.expected_index is not None and evaluation.turn_index is not None:
         attributes[key[names.EXPECTED_CALL]] = f"{evaluation.turn_index}.{call.expected_index}"
@@ -210,16 +217,15 @@ def _tool(result: CallResult | MetricCall) -> Attributes:
     return attributes
 
 
-def _failed(metric: str, call: MetricCall) -> Attributes:
+def _failed(metric: str, call: MetricCall, key: names.MetricNames) -> Attributes:
     if not (paths := [one.path for one in call.findings if one.failed]):
         return {}
     failed = dict.fromkeys(pointer_name(path) or names.WHOLE_CALL for path in paths)
-    key = names.FAILED_ARGUMENTS_OF.get(metric, names.FAILED)
-    return {names.names_of(metric)[key]: tuple(failed)[: names.ARGUMENT_LIMIT]}
+    attribute = names.FAILED_ARGUMENTS_OF.get(metric, names.FAILED)
+    return {key[attribute]: tuple(failed)[: names.ARGUMENT_LIMIT]}
 
 
-def _turn(metric: str, turn: TurnResult) -> Attributes:
-    key = names.names_of(metric)
+def _turn(turn: TurnResult, key: names.MetricNames) -> Attributes:
     attributes: Attributes = {
         key[names.TURN_EXPECTED_CALLS]: turn.calls_expected,
         key[names.TURN_EVALUATED_CALLS]: turn.calls_evaluated,
@@ -235,8 +241,7 @@ def _turn(metric: str, turn: TurnResult) -> Attributes:
     return attributes | {key[one]: tuple(dict.fromkeys(tools))[: names.TOOL_LIMIT] for one, tools in lists if tools}
 
 
-def _session(metric: str, session: SessionResult) -> Attributes:
-    key = names.names_of(metric)
+def _session(session: SessionResult, key: names.MetricNames) -> Attributes:
     return {
         key[names.SESSION_EXPECTED_TURNS]: session.turns_expected,
         key[names.SESSION_EVALUATED_TURNS]: session.turns_evaluated,

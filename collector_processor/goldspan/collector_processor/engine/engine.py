@@ -105,12 +105,13 @@ class Engine:
         if not trace.add(fact):
             self.stats.repeated += 1
             return False
-        self._changed(trace, now, int(old is None), self._content_of(fact, old))
-        hold, root = False, is_root(fact)
-        if self.settings.holds:
-            hold = self._machine.may_get_score(trace, fact, root=root)
-            if root and (trace.recognised or fact.session_keys):
-                self._new_roots[trace.trace_id] = None
+        self._changed(trace, now, old is None, self._content_of(fact, old))
+        if not self.settings.holds:
+            self._evict_excess(now)
+            return False
+        if is_root(fact) and (trace.recognised or fact.session_keys):
+            self._new_roots[trace.trace_id] = None
+        hold = self._machine.may_get_score(trace, fact)
         if hold:
             self._held[fact.ref] = now
             trace.held.append(fact.ref)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.mappers.assembly.trace_reading import TraceReading, newer_version
+from goldspan.mappers.assembly.trace_reading import TraceReading
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, Role, SpanFacts
 from goldspan.scoring.errors import Problem
@@ -67,18 +67,9 @@ class TraceRecords:
     def add(self, record: Record | PlainSpanFacts) -> bool:
         """Add a record; False: it came before, and is no newer version."""
         keys: Iterable[tuple[str, str]] = ()
-        if isinstance(record, PlainSpanFacts):
-            self.plain.append(record)
-            self.size += len(record)
-        elif isinstance(record, LogFacts):
-            if record.identity in self.logs:
-                return False
-            self.logs[record.identity] = record
-            self.size += 1
-            keys = record.session_keys
-        else:
+        if isinstance(record, SpanFacts):
             old = self.spans.get(record.span_id)
-            if newer_version(old, record) is old:
+            if old is not None and not record.supersedes(old):
                 return False
             self.spans[record.span_id] = record
             if old is None:
@@ -86,6 +77,15 @@ class TraceRecords:
                 self.recognised += record.role is not None
             self.rooted = self.rooted or not record.parent_id or record.entry
             keys = (*record.session_keys, *record.resource.session_keys)
+        elif isinstance(record, LogFacts):
+            if record.identity in self.logs:
+                return False
+            self.logs[record.identity] = record
+            self.size += 1
+            keys = record.session_keys
+        else:
+            self.plain.append(record)
+            self.size += len(record)
         for key, session_id in keys:
             self.session_ids.setdefault(session_id, key)
         self.reading.add(record)
@@ -161,8 +161,9 @@ class TraceMachine:
         unknown = fragment.waits_for_caller and fragment.session.source == "trace_id"
         return unknown or self.goldens.wants(fragment.session.id)
 
-    def may_get_score(self, trace: TraceRecords, fact: SpanFacts, *, root: bool) -> bool:
-        """Tell whether a span of this trace is held: a tool or the `root` of a turn that a golden may want."""
+    def may_get_score(self, trace: TraceRecords, fact: SpanFacts) -> bool:
+        """Tell whether a span of this trace is held: a tool or the root of a turn that a golden may want."""
+        root = is_root(fact)
         if not root and fact.role is not Role.TOOL:
             return False
         if trace.recognised == 0 and not (root and fact.session_keys):

@@ -183,7 +183,7 @@ def calls_of(
         call = _executed_call(execution)
         if not execution.tool.executed:
             call = _only_requested(call, executed_names, answered)
-        batch = batch_of.get(execution.span.ref, execution.batch)
+        batch = batch_of[execution.span.ref] if execution.batch is None else execution.batch
         batches.add(batch, time_order(execution.span), execution.position, call)
     for ask in unmatched:
         if ask.request.pseudo or ask.request.name in pseudo_tools:
@@ -225,6 +225,8 @@ def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], Trace
     for span in tools:
         if (outer := _tool_directly_above(span, tree_of(span))) is not None:
             inner_of.setdefault(outer.ref, []).append(span)
+    if not inner_of:
+        return [_execution((span,)) for span in tools]
     nested: dict[SpanRef, SpanFacts] = {}
     for span in tools:
         below = inner_of.get(span.ref, [])
