@@ -30,10 +30,10 @@ from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
 from kafka.broker import Broker, broker, why_no_broker
 from kafka.stream_workers import Cluster, Worker, cluster, read_all
-from otlp_containers import as_message
-from pipeline_rig import until
-from stream_rig import parts_of
-from trace_requests import turn_request
+from rigs.otlp_containers import as_message
+from rigs.pipeline_rig import until
+from rigs.stream_rig import parts_of
+from rigs.trace_requests import turn_request
 
 REQUESTS = 300
 SESSIONS = 50_000

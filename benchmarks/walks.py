@@ -23,16 +23,16 @@ from pathlib import Path
 from types import FrameType
 
 import goldspan.scoring
-from gateway_rig import gateway, post, raw
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.stream.stage_interface import StreamContext
 from goldspan.scoring import Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.goldens import load_goldens
-from in_process_rig import Inner, Rig
-from pipeline_rig import Downstream, bodies_of, everything
-from stream_rig import Stream
+from rigs.gateway_rig import gateway, post, raw
+from rigs.in_process_rig import Inner, Rig
+from rigs.pipeline_rig import Downstream, bodies_of, everything
+from rigs.stream_rig import Stream
 
 ROOT = Path(goldspan.scoring.__file__).parents[3]
 RECORDING = "raw-openai-openinference"

@@ -22,17 +22,17 @@ from typing import IO, Any, cast
 
 import grpc
 
-from downstream import Downstream, grpc_downstream, http_downstream
-from gateway_process import command
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
-from otlp_containers import as_message
-from pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in, until
-from trace_requests import attribute, plain_request, turn_request
+from rigs.downstream import Downstream, grpc_downstream, http_downstream
+from rigs.gateway_process import command
+from rigs.otlp_containers import as_message
+from rigs.pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in, until
+from rigs.trace_requests import attribute, plain_request, turn_request
 
 GOLDENS = {
     "format": 1,

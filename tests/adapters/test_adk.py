@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adk_invocations import Call, eval_set, invocation, needs_adk, observed, write_json
 from goldspan.scoring import Criterion, load_goldens, score_session
 from goldspan.scoring.errors import CriterionError
+from rigs.adk_invocations import Call, eval_set, invocation, needs_adk, observed, write_json
 
 pytestmark = needs_adk
 

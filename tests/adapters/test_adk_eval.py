@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from adk_invocations import Said, eval_set, needs_adk, write_json
-from markdown_pages import blocks
+from rigs.adk_invocations import Said, eval_set, needs_adk, write_json
+from rigs.markdown_pages import blocks
 
 # ADK and what it brings warn of their own experiments and deprecations.
 pytestmark = [needs_adk, pytest.mark.filterwarnings("ignore")]

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from adk_invocations import needs_adk
-from command_line import runner
 from goldspan.scoring import Capture, Content, Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.metrics import import_metric
 from goldspan.scoring.metrics.metric_registry import needs_of
 from goldspan.scoring.results import SessionResult
+from rigs.adk_invocations import needs_adk
+from rigs.command_line import runner
 
 pytestmark = needs_adk
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from architecture.module_graph import ROOT, Module, modules_in
-from markdown_pages import blocks
+from rigs.markdown_pages import blocks
 
 PROMISED = {
     "goldspan.scoring": {

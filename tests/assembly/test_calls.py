@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, SpanFacts, ToolFacts, ToolRequest
 from goldspan.scoring.sessions import Capture, Content, ToolCall
-from span_facts import agent, captured, model, plain, tool
+from rigs.span_facts import agent, captured, model, plain, tool
 
 
 def calls(*records: SpanFacts) -> tuple[ToolCall, ...]:

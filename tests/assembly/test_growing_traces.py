@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from goldspan.mappers.assembly.trace_reading import TraceReading
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, PlainSpanFacts, Record, SpanFacts, ToolFacts
-from span_facts import SECOND, agent, captured, model, plain, tool
+from rigs.span_facts import SECOND, agent, captured, model, plain, tool
 
 TRACE = "1" * 32
 IDS = st.sampled_from("abcdefghij")

@@ -23,7 +23,7 @@ from goldspan.mappers.span_facts import (
     ToolRequest,
 )
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, ToolCall
-from span_facts import SECOND, agent, captured, model, plain, tool
+from rigs.span_facts import SECOND, agent, captured, model, plain, tool
 
 USER, TOOL, OWN, CHOICE = "user", "tool", "own", "choice"
 

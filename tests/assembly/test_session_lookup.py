@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.span_facts import ResourceFacts, SpanFacts
-from span_facts import agent, model, plain, tool
+from rigs.span_facts import agent, model, plain, tool
 
 Keys = tuple[tuple[str, str], ...]
 RESOURCE = ResourceFacts(session_keys=(("session.id", "from-resource"),))

@@ -10,7 +10,7 @@ from goldspan.mappers.assembly import assemble
 from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.span_facts import SpanFacts
 from goldspan.scoring.errors import Problem
-from span_facts import SECOND, agent, model, plain, tool
+from rigs.span_facts import SECOND, agent, model, plain, tool
 
 HOUR = 3600
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline_rig import until
+from rigs.pipeline_rig import until
 
 CONFIG = Path(__file__).parents[2] / "config" / "collector"
 

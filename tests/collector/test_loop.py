@@ -13,11 +13,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from collector.collecting import collecting
-from gateway_process import process
 from goldspan.mappers import read_sessions
-from local_ports import free_port
-from pipeline_rig import until
-from scripted_agent import PARIS, ROME, run_turn
+from rigs.gateway_process import process
+from rigs.local_ports import free_port
+from rigs.pipeline_rig import until
+from rigs.scripted_agent import PARIS, ROME, run_turn
 
 GOLDENS = """
 golden_set: weather-agent

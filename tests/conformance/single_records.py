@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from conformance.recordings import files_of
-from otlp_containers import documents_in
+from rigs.otlp_containers import documents_in
 
 Document = dict[str, Any]
 _PARTS = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))

@@ -22,9 +22,9 @@ from goldspan.mappers.readers.files import read_files
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Session, ToolCall
 from goldspan.scoring.verdict import Label
-from otlp_containers import as_message, as_sdk_spans, requests_of
-from otlp_logs import LOGGED, as_logs_data, as_sdk_records, log_documents
-from otlp_requests import prefixed
+from rigs.otlp_containers import as_message, as_sdk_spans, requests_of
+from rigs.otlp_logs import LOGGED, as_logs_data, as_sdk_records, log_documents
+from rigs.otlp_requests import prefixed
 
 ONLY_IN_LOGS = (
     "agent-framework-native-semconv136",

@@ -19,7 +19,7 @@ from goldspan.mappers import read_sessions
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.span_facts import Role, SpanFacts
 from goldspan.scoring.sessions import Session, ToolCall, Turn
-from otlp_containers import Span, documents_in
+from rigs.otlp_containers import Span, documents_in
 
 KEPT = Normalizer()
 REMOVED = Normalizer(remove_originals=True)

@@ -22,18 +22,18 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from ruamel.yaml import YAML
 
-from downstream import http_downstream
-from gateway_process import process, settings_for
 from goldspan.collector_processor import ToolParameterMatchExporter
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.prometheus import STREAM_HELP, MetricsPage, Sample
-from in_process_rig import Inner
-from local_ports import free_port
-from otlp_containers import as_message
-from pipeline_rig import until
-from score_backend import score_backend
-from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
-from trace_requests import turn_request
+from rigs.downstream import http_downstream
+from rigs.gateway_process import process, settings_for
+from rigs.in_process_rig import Inner
+from rigs.local_ports import free_port
+from rigs.otlp_containers import as_message
+from rigs.pipeline_rig import until
+from rigs.score_backend import score_backend
+from rigs.scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
+from rigs.trace_requests import turn_request
 
 CONFIG = Path(__file__).parents[2] / "config"
 BOARDS = sorted((CONFIG / "grafana").glob("*.json"))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from local_http import Quiet, serving
-from scripted_ci import Comments, Runner, command, comments_served, recipe
+from rigs.local_http import Quiet, serving
+from rigs.scripted_ci import Comments, Runner, command, comments_served, recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACES = ROOT / "examples/traces/strands.otlp.json"

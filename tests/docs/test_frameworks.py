@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from markdown_pages import blocks
 from recordings.record import dependencies, header, node_packages
+from rigs.markdown_pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests" / "frameworks"

@@ -14,8 +14,8 @@ import pytest
 
 from goldspan.scoring import load_goldens
 from goldspan.scoring.errors import GoldenFileError
-from markdown_pages import as_module, blocks, dead_links, wrong_commands
-from otlp_receiver import otlp_receiver
+from rigs.markdown_pages import as_module, blocks, dead_links, wrong_commands
+from rigs.otlp_receiver import otlp_receiver
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]

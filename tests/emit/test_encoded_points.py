@@ -15,13 +15,13 @@ from opentelemetry.sdk.metrics import MeterProvider, export
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 
-import evaluation_examples as given
 from goldspan.collector_processor.emit.emitters import SCOPE, MetricEmitter, scope_version
 from goldspan.collector_processor.emit.encoded_points import EncodedPoints
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.names import SCHEMA_URL
 from goldspan.scoring.goldens import GoldenIndex
-from recorded_evaluations import NAMES, WRONG, evaluations_of
+from rigs import evaluation_examples as given
+from rigs.recorded_evaluations import NAMES, WRONG, evaluations_of
 
 RESOURCE = {"service.name": "gateway", "service.instance.id": "one"}
 Play = Callable[[AnyMeterProvider], object]

@@ -8,9 +8,9 @@ import pickle
 import pytest
 from msgspec.structs import replace
 
-import evaluation_examples as given
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation
 from goldspan.collector_processor.sinks.score_exporter import score_from
+from rigs import evaluation_examples as given
 
 EVALUATIONS = {
     "aligned call": given.evaluation(given.ALIGNED),

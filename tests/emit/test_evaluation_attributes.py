@@ -7,12 +7,12 @@ from fractions import Fraction
 import pytest
 from msgspec.structs import replace
 
-import evaluation_examples as given
 from goldspan.collector_processor.emit.evaluation import Evaluation, event_attributes, span_attributes
 from goldspan.collector_processor.emit.names import TOOL_LIMIT
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.results import CallResult
 from goldspan.scoring.verdict import Label, Reason, Verdict
+from rigs import evaluation_examples as given
 
 
 def test_a_call_s_span_says_which_arguments_were_wrong_missing_and_extra() -> None:

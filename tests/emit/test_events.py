@@ -8,10 +8,10 @@ from opentelemetry.sdk._logs import LoggerProvider, ReadWriteLogRecord
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.trace import TracerProvider
 
-import evaluation_examples as given
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import EventEmitter, suppressed_instrumentation
 from goldspan.scoring.sessions import SpanRef
+from rigs import evaluation_examples as given
 
 Emitted = tuple[EventEmitter, InMemoryLogRecordExporter]
 

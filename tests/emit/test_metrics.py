@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-import evaluation_examples as given
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import MetricEmitter
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.results import ArgumentOutcome
+from rigs import evaluation_examples as given
 
 SOURCE = {"tool_parameter_match.golden_set": "weather", "service.name": "shop", "deployment.environment.name": "test"}
 TOOL = {"gen_ai.tool.name": "get_weather"}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import evaluation_examples as given
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.evaluation import event_attributes, span_attributes
+from rigs import evaluation_examples as given
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -22,7 +22,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceState
 
-import evaluation_examples as given
 from conformance.recordings import files_of
 from goldspan.collector_processor.emit.emitters import EventEmitter
 from goldspan.collector_processor.emit.evaluation import Evaluation, event_attributes, source_attributes
@@ -38,9 +37,10 @@ from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.sessions import SpanRef
-from otlp_containers import as_sdk_spans, requests_of
-from recorded_evaluations import NAMES, WRONG, evaluations_of
-from recorded_goldens import goldens_of
+from rigs import evaluation_examples as given
+from rigs.otlp_containers import as_sdk_spans, requests_of
+from rigs.recorded_evaluations import NAMES, WRONG, evaluations_of
+from rigs.recorded_goldens import goldens_of
 
 OBSERVED = 1_800_000_000_000_000_000
 

@@ -11,7 +11,7 @@ from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Label
-from span_facts import agent, captured, model, tool
+from rigs.span_facts import agent, captured, model, tool
 
 WANTED = load_goldens(
     {

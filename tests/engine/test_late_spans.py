@@ -10,7 +10,7 @@ from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers.span_facts import PlainSpanFacts
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.verdict import Label
-from span_facts import agent, plain, tool
+from rigs.span_facts import agent, plain, tool
 
 GOLDENS = load_goldens(
     {"golden_set": "late", "goldens": [{"session": "s", "turns": [{"calls": [{"name": "f"}]}]}]},

@@ -26,7 +26,7 @@ from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from goldspan.scoring.sessions import NO_CONTENT, SpanRef, UserMessages
 from goldspan.scoring.turn_join import split_runs
-from span_facts import agent, captured, model, plain, tool
+from rigs.span_facts import agent, captured, model, plain, tool
 
 GOLDENS = {
     "format": 1,

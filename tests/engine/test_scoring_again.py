@@ -10,7 +10,7 @@ from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metric_results import Range
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import Session
-from span_facts import agent, tool
+from rigs.span_facts import agent, tool
 
 
 class Counts:

@@ -6,7 +6,7 @@ from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.verdict import Label
-from span_facts import agent, tool
+from rigs.span_facts import agent, tool
 
 GOLDENS = load_goldens(
     {

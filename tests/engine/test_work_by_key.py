@@ -31,8 +31,8 @@ from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import Scorer, scorer_of
 from goldspan.scoring.verdict import Label
-from recorded_goldens import goldens_of
-from span_facts import agent, plain, tool
+from rigs.recorded_goldens import goldens_of
+from rigs.span_facts import agent, plain, tool
 
 NAMES = sorted(path.name.removesuffix(".otlp.json") for path in FOLDER.glob("*.otlp.json"))
 EVERY_METRIC = scorer_of(metrics=WITHOUT_GOLDEN)

@@ -27,16 +27,16 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
-from downstream import Downstream, HttpAnswer, grpc_downstream, http_downstream
 from faults.forked_gateway import Gateway, Nursery
 from faults.injection import DAMAGE, Fault
 from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
 from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import load_goldens
-from otlp_containers import as_message
-from pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in
-from trace_requests import plain_request, request, turn_request
+from rigs.downstream import Downstream, HttpAnswer, grpc_downstream, http_downstream
+from rigs.otlp_containers import as_message
+from rigs.pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in
+from rigs.trace_requests import plain_request, request, turn_request
 
 GOLDENS = {
     "format": 1,

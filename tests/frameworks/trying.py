@@ -21,7 +21,7 @@ import scenario
 from openai_server import serve
 from record import environment, frameworks, header
 
-from otlp_receiver import OtlpReceiver, attributes, otlp_receiver
+from rigs.otlp_receiver import OtlpReceiver, attributes, otlp_receiver
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent

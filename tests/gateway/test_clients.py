@@ -22,8 +22,8 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from gateway_rig import Gateway, gateway
 from goldspan.collector_processor.otlp_signals import Signal
+from rigs.gateway_rig import Gateway, gateway
 
 TOKEN = "correct horse battery staple"
 

@@ -24,9 +24,9 @@ from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.sessions import SpanRef
-from otlp_containers import as_message
-from pipeline_rig import QUICK, Downstream, everything, spans_in, until
-from trace_requests import plain_request, turn_request
+from rigs.otlp_containers import as_message
+from rigs.pipeline_rig import QUICK, Downstream, everything, spans_in, until
+from rigs.trace_requests import plain_request, turn_request
 
 MEBIBYTE = 1 << 20
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0

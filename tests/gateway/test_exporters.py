@@ -15,14 +15,14 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from downstream import Downstream, HttpAnswer, grpc_downstream, http_downstream
-from gateway_rig import one_span
 from goldspan.collector_processor.gateway.deliver.exporters import ExporterBySignal, open_exporter
 from goldspan.collector_processor.gateway.interfaces import Delivered, Exporter, ExportRequest, Refused, Retry
 from goldspan.collector_processor.gateway.otlp_responses import RESPONSE_MESSAGES
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.http_client import parse_retry_after
 from goldspan.collector_processor.otlp_signals import Signal
+from rigs.downstream import Downstream, HttpAnswer, grpc_downstream, http_downstream
+from rigs.gateway_rig import one_span
 
 REQUEST = ExportRequest(Signal.TRACES, one_span("x" * 1000).SerializeToString(), (("x-tenant", "a"),))
 OWN = {"Authorization": "Bearer downstream"}

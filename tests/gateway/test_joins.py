@@ -13,9 +13,9 @@ from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from otlp_containers import as_message
-from pipeline_rig import QUICK, Downstream, until
-from trace_requests import turn_request
+from rigs.otlp_containers import as_message
+from rigs.pipeline_rig import QUICK, Downstream, until
+from rigs.trace_requests import turn_request
 
 
 def goldens(**attribute: str) -> GoldenIndex:

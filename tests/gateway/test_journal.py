@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-import evaluation_examples as examples
 from conformance.recordings import FOLDER
 from goldspan.collector_processor.encoded_spans.call_records import (
     decode_record,
@@ -31,6 +30,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, Role, SpanFacts, ToolFacts, ToolRequest
 from goldspan.scoring.sessions import Capture, Content
+from rigs import evaluation_examples as examples
 
 REQUEST = ExportRequest(Signal.TRACES, b"body", (("x-tenant", "a"), ("x-other", "é")))
 MEBIBYTE = 1 << 20

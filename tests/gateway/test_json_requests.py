@@ -24,10 +24,10 @@ from goldspan.collector_processor.gateway.receive.otlp_json_requests import (
     json_to_protobuf,
 )
 from goldspan.collector_processor.otlp_signals import Signal
-from otlp_containers import as_message, requests_of
-from otlp_logs import LOGGED, as_logs_data, log_documents
-from otlp_requests import message_of, requests
-from pipeline_rig import NAMES
+from rigs.otlp_containers import as_message, requests_of
+from rigs.otlp_logs import LOGGED, as_logs_data, log_documents
+from rigs.otlp_requests import message_of, requests
+from rigs.pipeline_rig import NAMES
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 

@@ -28,8 +28,8 @@ from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import Capture, Content
-from otlp_containers import as_message
-from trace_requests import SECOND, START, attribute, digits, request, span
+from rigs.otlp_containers import as_message
+from rigs.trace_requests import SECOND, START, attribute, digits, request, span
 
 SAMPLED = GoldenIndex(sample=1.0)
 SETTINGS = judging_by(scorer_of(metrics=WITHOUT_GOLDEN))

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from downstream import http_downstream
-from gateway_process import process, settings_for
-from gateway_rig import gateway
 from goldspan.collector_processor.otlp_signals import Signal
-from otlp_containers import requests_of
-from otlp_receiver import attributes
-from pipeline_rig import (
+from rigs.downstream import http_downstream
+from rigs.gateway_process import process, settings_for
+from rigs.gateway_rig import gateway
+from rigs.otlp_containers import requests_of
+from rigs.otlp_receiver import attributes
+from rigs.pipeline_rig import (
     EVERYTHING,
     NAMES,
     RECORDINGS,

@@ -21,16 +21,16 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from prometheus_client.parser import text_string_to_metric_families
 
-from downstream import Downstream, grpc_downstream
-from gateway_process import process, settings_for
-from gateway_rig import one_span
 from goldspan.collector_processor.gateway.deliver.exporters import open_exporter
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest, Refused, Retry
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.tls import ClientTls
-from malformed_http import GOOD, NO_STATUS, OTHER, RETRIED, malformed, raw_downstream
-from pipeline_rig import until
+from rigs.downstream import Downstream, grpc_downstream
+from rigs.gateway_process import process, settings_for
+from rigs.gateway_rig import one_span
+from rigs.malformed_http import GOOD, NO_STATUS, OTHER, RETRIED, malformed, raw_downstream
+from rigs.pipeline_rig import until
 
 TIMEOUT = 0.5
 REQUEST = ExportRequest(Signal.TRACES, one_span("x" * 1000).SerializeToString())

@@ -6,7 +6,7 @@ import pytest
 
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.otlp_signals import Signal
-from pipeline_rig import NAMES, bodies_of, cut_up, everything, files_of, run, said_by_replay, spans_in
+from rigs.pipeline_rig import NAMES, bodies_of, cut_up, everything, files_of, run, said_by_replay, spans_in
 
 
 @pytest.mark.every_recording

@@ -8,13 +8,23 @@ from typing import Any
 
 import pytest
 
-from downstream import http_downstream
-from gateway_process import Process, process, settings_for
 from goldspan.collector_processor.otlp_signals import Signal
-from otlp_containers import requests_of
-from otlp_logs import LOGGED, log_documents
-from otlp_receiver import attributes
-from pipeline_rig import EVERYTHING, NAMES, bodies_of, events_in, everything, files_of, newest, said_by_replay, spans_in
+from rigs.downstream import http_downstream
+from rigs.gateway_process import Process, process, settings_for
+from rigs.otlp_containers import requests_of
+from rigs.otlp_logs import LOGGED, log_documents
+from rigs.otlp_receiver import attributes
+from rigs.pipeline_rig import (
+    EVERYTHING,
+    NAMES,
+    bodies_of,
+    events_in,
+    everything,
+    files_of,
+    newest,
+    said_by_replay,
+    spans_in,
+)
 
 SOME = NAMES[::4]
 

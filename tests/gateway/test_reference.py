@@ -12,15 +12,15 @@ import pytest
 from jsonschema import Draft202012Validator
 from prometheus_client.parser import text_string_to_metric_families
 
-from downstream import http_downstream
-from gateway_process import process, settings_for
-from gateway_rig import one_span
 from goldspan.collector_processor.cli.serve import serve
 from goldspan.collector_processor.gateway.settings.settings_file import load_settings, variables
 from goldspan.collector_processor.serving.prometheus import HELP
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
-from markdown_pages import blocks
+from rigs.downstream import http_downstream
+from rigs.gateway_process import process, settings_for
+from rigs.gateway_rig import one_span
+from rigs.markdown_pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS, CONFIG = ROOT / "docs", ROOT / "config"

@@ -21,12 +21,12 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from downstream import Downstream, HttpAnswer, http_downstream
-from gateway_process import Process, command, process, settings_for
-from gateway_rig import MESSAGES, one_span
 from goldspan.collector_processor.otlp_signals import Signal
-from otlp_receiver import attributes
-from pipeline_rig import events_in
+from rigs.downstream import Downstream, HttpAnswer, http_downstream
+from rigs.gateway_process import Process, command, process, settings_for
+from rigs.gateway_rig import MESSAGES, one_span
+from rigs.otlp_receiver import attributes
+from rigs.pipeline_rig import events_in
 
 SPAN = one_span("plain").SerializeToString()
 

@@ -16,13 +16,13 @@ import pytest
 import trustme
 from prometheus_client.parser import text_string_to_metric_families
 
-from downstream import Downstream, grpc_downstream, http_downstream
-from gateway_rig import one_span, read_all
 from goldspan.collector_processor.gateway.interfaces import Delivered
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.reload import GoldenFiles, GoldenReloader
 from goldspan.scoring.errors import FileError, SettingsError
-from served_gateway import ANY_PORT, Served, serving
+from rigs.downstream import Downstream, grpc_downstream, http_downstream
+from rigs.gateway_rig import one_span, read_all
+from rigs.served_gateway import ANY_PORT, Served, serving
 
 SPAN = one_span().SerializeToString()
 GOLDENS = "golden_set: g\ngoldens:\n  - {session: SESSION, calls: [{name: f}]}\n"

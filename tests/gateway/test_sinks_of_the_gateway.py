@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from downstream import http_downstream
-from gateway_process import process, settings_for
 from goldspan.collector_processor.gateway.interfaces import Accepted, ExportRequest
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
@@ -20,10 +18,12 @@ from goldspan.collector_processor.retrying_queue import SendResult
 from goldspan.collector_processor.sinks.score_exporter import Score, ScoreExporter, ScoreSinks
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from otlp_containers import as_message
-from pipeline_rig import QUICK, Downstream, until
-from score_backend import score_backend
-from trace_requests import turn_request
+from rigs.downstream import http_downstream
+from rigs.gateway_process import process, settings_for
+from rigs.otlp_containers import as_message
+from rigs.pipeline_rig import QUICK, Downstream, until
+from rigs.score_backend import score_backend
+from rigs.trace_requests import turn_request
 
 GOLDENS: dict[str, Any] = {
     "format": 1,

@@ -25,9 +25,9 @@ from goldspan.collector_processor.encoded_spans.trace_selection import KeyScanne
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader, message_attributes
 from goldspan.mappers.spans import LogView
-from otlp_containers import as_message, requests_of
-from otlp_requests import message_of, requests
-from pipeline_rig import NAMES
+from rigs.otlp_containers import as_message, requests_of
+from rigs.otlp_requests import message_of, requests
+from rigs.pipeline_rig import NAMES
 
 REGISTRY = DialectRegistry()
 SCANNER = KeyScanner(REGISTRY)

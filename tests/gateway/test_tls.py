@@ -13,7 +13,6 @@ import grpc
 import pytest
 import trustme
 
-from gateway_rig import Gateway, gateway, one_span, post, read_all, status
 from goldspan.collector_processor.gateway.deliver.exporters import open_exporter
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest, Retry
 from goldspan.collector_processor.gateway.settings.sections import Destination
@@ -21,6 +20,7 @@ from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.limits import RequestLimits
 from goldspan.collector_processor.serving.tls import ClientTls, ServerTls
 from goldspan.scoring.errors import SettingsError
+from rigs.gateway_rig import Gateway, gateway, one_span, post, read_all, status
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 SPAN = one_span().SerializeToString()

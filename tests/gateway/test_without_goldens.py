@@ -17,9 +17,9 @@ from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
-from otlp_containers import as_message
-from pipeline_rig import NAMES, Downstream, bodies_of, cut_up, files_of, run, said_by_replay, spans_in
-from trace_requests import attribute, turn_request
+from rigs.otlp_containers import as_message
+from rigs.pipeline_rig import NAMES, Downstream, bodies_of, cut_up, files_of, run, said_by_replay, spans_in
+from rigs.trace_requests import attribute, turn_request
 
 NO_GOLDENS = GoldenIndex()
 SCORER = scorer_of(metrics=WITHOUT_GOLDEN)

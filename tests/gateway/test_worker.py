@@ -24,8 +24,8 @@ from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
-from otlp_containers import as_message
-from pipeline_rig import (
+from rigs.otlp_containers import as_message
+from rigs.pipeline_rig import (
     NAMES,
     Said,
     bodies_of,
@@ -37,7 +37,7 @@ from pipeline_rig import (
     said_by_replay,
     spans_in,
 )
-from trace_requests import plain_request, turn_request
+from rigs.trace_requests import plain_request, turn_request
 
 SETTINGS = PipelineSettings(engine=EngineSettings(run_idle=10_000.0, retention=20_000.0, caller_timeout=5_000.0))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Run, runner
+from rigs.command_line import Run, runner
 
 
 @pytest.fixture

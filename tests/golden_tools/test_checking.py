@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import Run
 from goldspan.collector_processor.golden_tools.checking import CODES, common_text
-from trace_requests import attribute, turn_request, write_lines
+from rigs.command_line import Run
+from rigs.trace_requests import attribute, turn_request, write_lines
 
 FINE = """\
 golden_set: fine

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from command_line import Run
 from goldspan.collector_processor.golden_tools.writing import is_golden_file
-from trace_requests import turn_request, write_lines
+from rigs.command_line import Run
+from rigs.trace_requests import turn_request, write_lines
 
 
 def golden(session: str = "s-1", *calls: Any, **more: Any) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from command_line import Run
 from goldspan.scoring import load_goldens, score_session, score_turn
 from goldspan.scoring.sessions import Session, ToolCall, Turn
+from rigs.command_line import Run
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the recorded data sets are not at hand")

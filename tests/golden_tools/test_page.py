@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.cli.goldens import goldens
 from goldspan.collector_processor.golden_tools.checking import CODES
-from markdown_pages import blocks
+from rigs.markdown_pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/golden-tools.md").read_text("utf-8")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import Run
 from goldspan.collector_processor.golden_tools.proposing import propose
 from goldspan.scoring import score_sessions
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
-from trace_requests import turn_request, write_lines
+from rigs.command_line import Run
+from rigs.trace_requests import turn_request, write_lines
 
 WEATHER = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 DAY = 86_400 * 10**9

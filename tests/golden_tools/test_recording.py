@@ -11,14 +11,14 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import Run
 from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.golden_tools.recording import record
 from goldspan.collector_processor.golden_tools.writing import name_of, yaml_text
 from goldspan.scoring import load_goldens, score_sessions
 from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
-from trace_requests import turn_request, write_lines
+from rigs.command_line import Run
+from rigs.trace_requests import turn_request, write_lines
 
 
 def said(text: str) -> Content:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from command_line import Run
 from goldspan.scoring.goldens import load_goldens
-from trace_requests import turn_request, write_lines
+from rigs.command_line import Run
+from rigs.trace_requests import turn_request, write_lines
 
 GOLDENS = """\
 # kept by hand

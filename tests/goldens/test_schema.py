@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from goldspan.scoring.errors import GoldenFileError
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
-from markdown_pages import blocks
+from rigs.markdown_pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "config/golden-set.schema.json"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from in_process_rig import Inner, Rig
+from rigs.in_process_rig import Inner, Rig
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.in_process import span_pipeline
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.errors import SettingsError
-from in_process_rig import Inner, Rig, scores, until
-from scripted_agent import golden, golden_set
+from rigs.in_process_rig import Inner, Rig, scores, until
+from rigs.scripted_agent import golden, golden_set
 
 MakeRig = Callable[..., Rig]
 Logged = Callable[[], list[str]]

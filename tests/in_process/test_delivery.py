@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from otlp_receiver import OtlpReceiver, attributes, otlp_receiver
+from rigs.otlp_receiver import OtlpReceiver, attributes, otlp_receiver
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -39,7 +39,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
-from scripted_agent import PARIS, ROME, run_turn
+from rigs.scripted_agent import PARIS, ROME, run_turn
 
 resource = Resource({"service.name": "shop", "deployment.environment.name": "test"})
 

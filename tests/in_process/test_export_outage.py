@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from goldspan.collector_processor import FileSpanExporter
-from in_process_rig import Inner, Rig
-from local_ports import free_port
+from rigs.in_process_rig import Inner, Rig
+from rigs.local_ports import free_port
 
 MakeRig = Callable[..., Rig]
 Lines = Callable[[], list[tuple[str, str]]]

@@ -26,8 +26,8 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 from goldspan.collector_processor import FileSpanExporter
 from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.spans import LogView
-from otlp_containers import RECORDINGS, as_message, as_sdk_spans, requests_of
-from scripted_agent import PARIS, run_turn
+from rigs.otlp_containers import RECORDINGS, as_message, as_sdk_spans, requests_of
+from rigs.scripted_agent import PARIS, run_turn
 
 NAMES = sorted(path.name.removesuffix(".otlp.json") for path in RECORDINGS.glob("*.otlp.json"))
 Logged = Callable[[], list[str]]
@@ -257,7 +257,7 @@ def test_a_traced_script_a_golden_made_of_it_and_its_score(tmp_path: Path) -> No
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from goldspan.collector_processor import FileSpanExporter
-from scripted_agent import PARIS, run_turn
+from rigs.scripted_agent import PARIS, run_turn
 provider = TracerProvider()
 provider.add_span_processor(BatchSpanProcessor(FileSpanExporter("traces.jsonl")))
 run_turn(provider.get_tracer("agent"), "trip-1", [PARIS])

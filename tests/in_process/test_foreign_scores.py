@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from in_process_rig import Inner, Rig, scores
-from scripted_agent import golden, golden_set
+from rigs.in_process_rig import Inner, Rig, scores
+from rigs.scripted_agent import golden, golden_set
 
 MakeRig = Callable[..., Rig]
 CALL, TURN = "execute_tool get_weather 0", "invoke_agent weather"

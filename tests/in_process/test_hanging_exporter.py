@@ -18,8 +18,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.daemon_threads import BoundedCalls
 from goldspan.collector_processor.in_process import span_pipeline, span_processor
-from in_process_rig import Inner, Rig, until
-from scripted_agent import PARIS, golden, golden_set, run_turn
+from rigs.in_process_rig import Inner, Rig, until
+from rigs.scripted_agent import PARIS, golden, golden_set, run_turn
 
 MakeRig = Callable[..., Rig]
 GOLDENS = golden_set(golden("wanted", [PARIS]))
@@ -223,7 +223,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from goldspan.collector_processor.in_process import span_exporter, span_processor, zero_code
 for module in (span_exporter, span_processor, zero_code):
     module.SHUTDOWN_TIMEOUT = 0.5
-from scripted_agent import PARIS, golden, golden_set, run_turn
+from rigs.scripted_agent import PARIS, golden, golden_set, run_turn
 class Hanging(SpanExporter):
     def export(self, spans):
         time.sleep(60)

@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from goldspan.collector_processor.in_process import setup
-from in_process_rig import Inner, Rig, scores, until
-from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
+from rigs.in_process_rig import Inner, Rig, scores, until
+from rigs.scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
 
 MakeRig = Callable[..., Rig]
 TURN = {"chat test-model", "GET 0", "execute_tool get_weather 0", "invoke_agent weather"}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from in_process_rig import Rig
-from scripted_agent import PARIS, golden, golden_set
+from rigs.in_process_rig import Rig
+from rigs.scripted_agent import PARIS, golden, golden_set
 
 MakeRig = Callable[..., Rig]
 Logged = Callable[[], list[str]]
@@ -111,7 +111,7 @@ def test_a_script_that_only_ends_is_told_as_well() -> None:
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
-from scripted_agent import PARIS, golden, golden_set, run_turn
+from rigs.scripted_agent import PARIS, golden, golden_set, run_turn
 provider = TracerProvider()
 goldens = golden_set(golden("trip-1", [PARIS]))
 provider.add_span_processor(ToolParameterMatchSpanProcessor(InMemorySpanExporter(), goldens=goldens))

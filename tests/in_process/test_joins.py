@@ -15,9 +15,9 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import views
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.verdict import Reason
-from in_process_rig import Inner, Rig
-from scripted_agent import PARIS, ROME, run_turn
-from trace_requests import turn_request
+from rigs.in_process_rig import Inner, Rig
+from rigs.scripted_agent import PARIS, ROME, run_turn
+from rigs.trace_requests import turn_request
 
 CALLS = [{"name": PARIS[0], "args": PARIS[1]}]
 

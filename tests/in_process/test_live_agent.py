@@ -14,7 +14,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
-from otlp_receiver import OtlpReceiver, attributes, otlp_receiver
+from rigs.otlp_receiver import OtlpReceiver, attributes, otlp_receiver
 
 OURS = "tool_parameter_match"
 

@@ -24,8 +24,8 @@ from goldspan.collector_processor import (
 from goldspan.collector_processor.in_process import span_pipeline
 from goldspan.collector_processor.in_process.span_pipeline import MAX_QUEUED_LOGS
 from goldspan.scoring.errors import SettingsError
-from in_process_rig import Inner, Rig, scores, until
-from scripted_agent import PARIS, ROME, Call, golden, golden_set
+from rigs.in_process_rig import Inner, Rig, scores, until
+from rigs.scripted_agent import PARIS, ROME, Call, golden, golden_set
 
 GOLDENS = golden_set(golden("wanted", [PARIS]))
 DETAILS = "gen_ai.client.inference.operation.details"

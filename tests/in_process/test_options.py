@@ -15,8 +15,8 @@ from goldspan.collector_processor import ToolParameterMatchExporter
 from goldspan.collector_processor.in_process.span_exporter import ExporterOptions
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens import ExpectedCall, Golden, load_goldens
-from in_process_rig import Rig, until
-from scripted_agent import PARIS, ROME, golden, golden_set, run_turn
+from rigs.in_process_rig import Rig, until
+from rigs.scripted_agent import PARIS, ROME, golden, golden_set, run_turn
 
 MakeRig = Callable[..., Rig]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "in-process.md"

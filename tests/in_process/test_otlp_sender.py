@@ -41,7 +41,6 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import SpanContext
 
-import evaluation_examples as given
 from goldspan.collector_processor import ToolParameterMatchExporter
 from goldspan.collector_processor.emit.otlp_encoding import encoded_span, span_source
 from goldspan.collector_processor.in_process import otlp_sender
@@ -58,10 +57,11 @@ from goldspan.collector_processor.retrying_queue import RetryingQueue
 from goldspan.collector_processor.sinks import LangfuseScores, score_exporter
 from goldspan.collector_processor.sinks.score_exporter import Score
 from goldspan.scoring.errors import SettingsError
-from in_process_rig import Inner, Rig, until
-from local_http import Quiet, serving
-from otlp_receiver import attributes, otlp_receiver
-from scripted_agent import PARIS, ROME
+from rigs import evaluation_examples as given
+from rigs.in_process_rig import Inner, Rig, until
+from rigs.local_http import Quiet, serving
+from rigs.otlp_receiver import attributes, otlp_receiver
+from rigs.scripted_agent import PARIS, ROME
 
 MakeRig = Callable[..., Rig]
 MAX_SCORES = 10_000
@@ -615,7 +615,7 @@ sys.path[:0] = {sys.path!r}
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
-from scripted_agent import PARIS, golden, golden_set, run_turn
+from rigs.scripted_agent import PARIS, golden, golden_set, run_turn
 TO = {receiver.endpoint!r}
 provider = TracerProvider()
 goldens = golden_set(golden("wanted", [PARIS]))

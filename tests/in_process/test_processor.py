@@ -18,8 +18,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from goldspan.collector_processor import ToolParameterMatchExporter, ToolParameterMatchSpanProcessor
 from goldspan.scoring.errors import SettingsError
-from in_process_rig import Inner, scores, until
-from scripted_agent import PARIS, ROME, golden, golden_set, run_turn
+from rigs.in_process_rig import Inner, scores, until
+from rigs.scripted_agent import PARIS, ROME, golden, golden_set, run_turn
 
 GOLDENS = golden_set(golden("wanted", [PARIS]))
 

@@ -10,10 +10,10 @@ import pytest
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
-from in_process_rig import Inner, Rig
-from otlp_containers import as_sdk_spans, requests_of
-from otlp_logs import LOGGED, as_sdk_records, log_documents
-from pipeline_rig import EVERYTHING, NAMES, files_of, newest, said_by_replay
+from rigs.in_process_rig import Inner, Rig
+from rigs.otlp_containers import as_sdk_spans, requests_of
+from rigs.otlp_logs import LOGGED, as_sdk_records, log_documents
+from rigs.pipeline_rig import EVERYTHING, NAMES, files_of, newest, said_by_replay
 
 HALF = {
     **EVERYTHING,

@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace import Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor, session_scope
-from in_process_rig import Inner
-from scripted_agent import golden, golden_set
+from rigs.in_process_rig import Inner
+from rigs.scripted_agent import golden, golden_set
 
 Logged = Callable[[], list[str]]
 

@@ -27,8 +27,8 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import views
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
-from in_process_rig import Counting, Inner, Rig, recorded
-from scripted_agent import CONVERT, PARIS, ROME, Call, golden, golden_set, run_turn
+from rigs.in_process_rig import Counting, Inner, Rig, recorded
+from rigs.scripted_agent import CONVERT, PARIS, ROME, Call, golden, golden_set, run_turn
 
 GOLDENS = GoldenIndex([golden_set(golden("wanted", [PARIS, CONVERT]), golden("wanted too", [ROME]))])
 SESSIONS = ("wanted", "wanted too", "unwanted", "nobody's", None)

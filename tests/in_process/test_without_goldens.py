@@ -30,9 +30,9 @@ from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
-from in_process_rig import Counting, Inner, Rig, recorded
-from markdown_pages import blocks
-from scripted_agent import PARIS, ROME, golden, golden_set, run_turn
+from rigs.in_process_rig import Counting, Inner, Rig, recorded
+from rigs.markdown_pages import blocks
+from rigs.scripted_agent import PARIS, ROME, golden, golden_set, run_turn
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "in-process.md"
 MakeRig = Callable[..., Rig]

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from local_ports import free_port
+from rigs.local_ports import free_port
 
 ROOT = Path(__file__).parents[2]
 JARS = Path(os.environ.get("KAFKA_JARS", ROOT / ".kafka" / "lib"))

@@ -13,9 +13,9 @@ from typing import Any
 
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
-from otlp_containers import as_message
-from pipeline_rig import NAMES, Said, bodies_of, cut_up, everything, files_of, said_by_replay
-from trace_requests import SECOND, plain_request, turn_request, write_lines
+from rigs.otlp_containers import as_message
+from rigs.pipeline_rig import NAMES, Said, bodies_of, cut_up, everything, files_of, said_by_replay
+from rigs.trace_requests import SECOND, plain_request, turn_request, write_lines
 
 
 @dataclass(frozen=True)

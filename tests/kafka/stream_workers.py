@@ -21,9 +21,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
-from local_ports import free_port
-from pipeline_rig import EVERYTHING, Said, events_in, newest
-from stream_rig import parts_of
+from rigs.local_ports import free_port
+from rigs.pipeline_rig import EVERYTHING, Said, events_in, newest
+from rigs.stream_rig import parts_of
 
 COMMAND = [sys.executable, "-m", "goldspan.collector_processor.cli", "stream"]
 QUICK = {"settle": "300ms", "run_idle": "3s", "hold_timeout": "5s", "caller_timeout": "2s"}

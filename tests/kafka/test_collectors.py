@@ -11,7 +11,7 @@ from kafka.broker import Broker
 from kafka.stream_load import load_of, sessions
 from kafka.stream_workers import cluster
 from kafka.trying import COLLECTOR, collectors
-from pipeline_rig import spans_in, until
+from rigs.pipeline_rig import spans_in, until
 
 
 @pytest.mark.skipif(not COLLECTOR.exists(), reason="no Collector here: `make collector` builds one (needs Go)")

@@ -15,7 +15,7 @@ import pytest
 from kafka.broker import Broker, broker
 from kafka.stream_load import Load, load_of, sessions
 from kafka.stream_workers import Background, Cluster, cluster
-from pipeline_rig import events_in, spans_in, until
+from rigs.pipeline_rig import events_in, spans_in, until
 
 
 def balance(name: str, some: Cluster, load: Load, took: float) -> None:

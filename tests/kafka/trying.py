@@ -22,8 +22,8 @@ from collector.collecting import collecting
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from kafka.broker import broker, why_no_broker
 from kafka.stream_workers import Cluster, cluster
-from local_ports import free_port
-from pipeline_rig import bodies_of, until
+from rigs.local_ports import free_port
+from rigs.pipeline_rig import bodies_of, until
 
 COLLECTOR = Path(__file__).parents[2] / ".collector" / "otelcol-goldspan"
 RECORDINGS = ("google-adk-v2-stream", "openai-agents-openinference-stream", "pydantic-ai-v6")

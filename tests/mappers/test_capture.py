@@ -14,7 +14,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import read_arguments
 from goldspan.mappers.span_facts import ToolFacts
 from goldspan.scoring.sessions import Capture
-from otlp_containers import Span, event
+from rigs.otlp_containers import Span, event
 
 PARIS = {"city": "Paris", "days": 3}
 json_values = st.recursive(

@@ -12,7 +12,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import read_files, views
 from goldspan.mappers.span_facts import Role, SpanFacts
 from goldspan.scoring.errors import Problem
-from otlp_containers import RECORDINGS, as_message, as_sdk_spans, requests_of
+from rigs.otlp_containers import RECORDINGS, as_message, as_sdk_spans, requests_of
 
 NAMES = sorted(path.name.removesuffix(".otlp.json") for path in RECORDINGS.glob("*.otlp.json"))
 

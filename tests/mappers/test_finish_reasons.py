@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from otlp_containers import Span
+from rigs.otlp_containers import Span
 
 
 def hides(attributes: dict[str, Any]) -> bool:

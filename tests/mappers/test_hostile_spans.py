@@ -16,7 +16,7 @@ from goldspan.mappers.readers.files import views
 from goldspan.mappers.spans import EventView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Capture
-from otlp_containers import Span
+from rigs.otlp_containers import Span
 
 REGISTRY = DialectRegistry()
 TABLES = [dialect for dialect in REGISTRY.dialects if isinstance(dialect, DialectTable)]

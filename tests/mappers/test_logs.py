@@ -20,7 +20,7 @@ from goldspan.mappers.span_facts import LogFacts, ModelFacts, ToolFacts
 from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Capture, Content
-from otlp_logs import LOGGED, SPAN, TRACE, as_logs_data, as_sdk_records, log, log_documents
+from rigs.otlp_logs import LOGGED, SPAN, TRACE, as_logs_data, as_sdk_records, log, log_documents
 
 REGISTRY = DialectRegistry()
 PARIS = {"city": "Paris", "days": 3, "notes": None}

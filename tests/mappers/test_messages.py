@@ -19,7 +19,7 @@ from goldspan.mappers.dialects.reading.model_messages import (
     requests_in,
 )
 from goldspan.scoring.sessions import Capture
-from otlp_containers import Span, event
+from rigs.otlp_containers import Span, event
 
 PARIS = {"city": "Paris"}
 ASKED = [("get_weather", PARIS, "c-1")]

@@ -13,7 +13,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.protocol import Dialect, Reading
 from goldspan.mappers.readers.sdk import SdkReader
 from goldspan.mappers.spans import SpanView
-from otlp_containers import RECORDINGS, as_sdk_spans, requests_of
+from rigs.otlp_containers import RECORDINGS, as_sdk_spans, requests_of
 
 NAMES = sorted(path.name.removesuffix(".otlp.json") for path in RECORDINGS.glob("*.otlp.json"))
 

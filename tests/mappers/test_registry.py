@@ -18,7 +18,7 @@ from goldspan.mappers.span_facts import Role, SpanFacts, ToolFacts
 from goldspan.mappers.spans import EventView, ResourceView, SpanView
 from goldspan.scoring.errors import DialectError, Problem
 from goldspan.scoring.sessions import Capture, Content
-from otlp_containers import Span
+from rigs.otlp_containers import Span
 
 AGENT = {"gen_ai.operation.name": "invoke_agent"}
 TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}

@@ -10,7 +10,7 @@ import pytest
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import describes_parameters, is_schema
 from goldspan.scoring.sessions import Capture
-from otlp_containers import Span
+from rigs.otlp_containers import Span
 
 ZOD_4 = {"def": {"type": "object", "shape": {"city": {"def": {"type": "string"}, "type": "string"}}}, "type": "object"}
 SCHEMAS: dict[str, Any] = {

@@ -17,7 +17,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import views
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.errors import Problem
-from otlp_containers import Span, as_message, requests_of
+from rigs.otlp_containers import Span, as_message, requests_of
 
 TRACE, SPAN = "0AF7651916CD43DD8448EB211C80319C", "B7AD6B7169203331"
 

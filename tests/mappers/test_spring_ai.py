@@ -10,7 +10,7 @@ import pytest
 from goldspan.mappers import read_sessions
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.sessions import Capture, Session, Turn
-from otlp_containers import Span, event
+from rigs.otlp_containers import Span, event
 
 SESSION = "spring.ai.chat.client.conversation.id"
 CLIENT = {"gen_ai.operation.name": "framework", "gen_ai.system": "spring_ai", "spring.ai.kind": "chat_client"}

@@ -10,7 +10,7 @@ import pytest
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.span_facts import Role, SpanFacts
 from goldspan.scoring.sessions import Capture
-from otlp_containers import Span
+from rigs.otlp_containers import Span
 
 PARIS = {"city": "Paris"}
 TEXT = json.dumps(PARIS)

@@ -12,8 +12,8 @@ from goldspan.collector_processor import ToolParameterMatchExporter
 from goldspan.scoring import Golden, Session
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.metrics import MetricScore, metric
-from in_process_rig import Inner, Rig
-from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set
+from rigs.in_process_rig import Inner, Rig
+from rigs.scripted_agent import CONVERT, PARIS, ROME, golden, golden_set
 
 MakeRig = Callable[..., Rig]
 GOLDENS = golden_set(golden("wanted", [PARIS, CONVERT]))

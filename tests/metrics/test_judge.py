@@ -19,14 +19,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import runner
 from goldspan.collector_processor.judge import Judge, JudgeAnswer, Question, load_judge_options
 from goldspan.scoring import Capture, Content, Label, Reason, Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.errors import FileError, SettingsError
 from goldspan.scoring.metric_results import MetricResult
 from goldspan.scoring.metrics.judge import parse_answer
 from goldspan.scoring.metrics.strands_prompt import STRANDS_SYSTEM_PROMPT
-from model_server import ModelServer, Response, model_server, rated
+from rigs.command_line import runner
+from rigs.model_server import ModelServer, Response, model_server, rated
 
 RECORDED = json.loads((Path(__file__).parents[1] / "fixtures/judge/strands.json").read_text("utf-8"))
 SYSTEM_PROMPT_OF_STRANDS = "edb454b20e97198228037ea7a99da58358f651492ec3b043559615c100dad6bb"

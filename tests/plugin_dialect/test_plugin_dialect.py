@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from other_distributions import goldspan, installed
+from rigs.other_distributions import goldspan, installed
 
 HERE = Path(__file__).parent
 TRACES = HERE / "ferry.otlp.json"

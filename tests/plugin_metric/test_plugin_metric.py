@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from other_distributions import goldspan, installed
+from rigs.other_distributions import goldspan, installed
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"

@@ -20,7 +20,7 @@ pytest_plugins = ["pytester"]
 CONFTEST = """
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
-from scripted_agent import run_turn
+from rigs.scripted_agent import run_turn
 
 PROVIDER = TracerProvider()
 PARIS, ROME = ("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Rome"})
@@ -442,7 +442,7 @@ def test_the_global_provider_is_set_up_and_others_may_be_given(
         "from opentelemetry import _logs, trace\n"
         "from opentelemetry.sdk._logs import LoggerProvider\n"
         "from opentelemetry.sdk.trace import TracerProvider\n"
-        "from scripted_agent import PARIS, ROME, run_turn\n"
+        "from rigs.scripted_agent import PARIS, ROME, run_turn\n"
         "_logs.set_logger_provider(LoggerProvider())\n"
         "def test_both(goldspan):\n"
         "    mine = TracerProvider()\n"

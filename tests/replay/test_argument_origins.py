@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from command_line import Run
-from trace_requests import digits, turn_request, write_lines
+from rigs.command_line import Run
+from rigs.trace_requests import digits, turn_request, write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = Draft202012Validator(json.loads((ROOT / "config/inspect.schema.json").read_text("utf-8")))

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from command_line import Run
 from goldspan.collector_processor.replay.baseline import Baseline, decide_against, load_baseline, regressions_since
 from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode
 from goldspan.scoring.criterion import Criterion
@@ -22,7 +21,8 @@ from goldspan.scoring.results import ArgumentOutcome, SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import Reason
-from scored_sessions import (
+from rigs.command_line import Run
+from rigs.scored_sessions import (
     EVERYTHING,
     FAILED,
     NO_GOLDEN,
@@ -37,7 +37,7 @@ from scored_sessions import (
     unknown,
     verdict,
 )
-from trace_requests import turn_request, write_lines
+from rigs.trace_requests import turn_request, write_lines
 
 GOLDEN = Golden("sess", golden_set="weather@1")
 

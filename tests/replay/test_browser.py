@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from browser import NAMES, Page, browser, executable
 from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, decide_exit_code
 from goldspan.collector_processor.report.html import html_report
 from goldspan.collector_processor.report.model import build_report
 from goldspan.scoring import Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, Content
-from scored_sessions import EVERYTHING, METRICS, ODD
+from rigs.browser import NAMES, Page, browser, executable
+from rigs.scored_sessions import EVERYTHING, METRICS, ODD
 
 CHROMIUM = executable()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=f"no browser on this machine: {', '.join(NAMES)}")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Run, runner
 from goldspan.collector_processor.cli import doctor
 from goldspan.mappers.dialect_registry import DialectRegistry
-from trace_requests import turn_request, write_lines
+from rigs.command_line import Run, runner
+from rigs.trace_requests import turn_request, write_lines
 
 GOLDENS = """
 golden_set: weather

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from command_line import Run
-from markdown_pages import blocks
-from span_tables import clickhouse_row, json_row, spans_of, write_table
-from trace_requests import attribute, turn_request, write_lines
+from rigs.command_line import Run
+from rigs.markdown_pages import blocks
+from rigs.span_tables import clickhouse_row, json_row, spans_of, write_table
+from rigs.trace_requests import attribute, turn_request, write_lines
 
 duckdb = pytest.importorskip("duckdb", reason="needs duckdb: pip install duckdb")
 pytest.importorskip("pyarrow", reason="needs pyarrow, the extra `parquet`")

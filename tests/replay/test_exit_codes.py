@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from command_line import Run
-from trace_requests import plain_request, turn_request, write_lines
+from rigs.command_line import Run
+from rigs.trace_requests import plain_request, turn_request, write_lines
 
 RIGHT = {"city": "Paris", "days": 3}
 GOOD = turn_request("sess-1", ("get_weather", RIGHT))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from command_line import Run
 from conformance import recordings
 from conformance.single_records import Document, documents_of
 from conformance.stripped import is_tool_span, without_arguments
@@ -20,6 +19,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import read_files, views
 from goldspan.scoring.sessions import Capture
 from goldspan.scoring.verdict import Reason
+from rigs.command_line import Run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 REMAKE = "run: python docs/generate_switches.py > docs/switches.md"

@@ -25,7 +25,7 @@ from goldspan.scoring.goldens import Golden
 from goldspan.scoring.results import ArgumentOutcome, SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session, ToolCall, Turn
-from scored_sessions import (
+from rigs.scored_sessions import (
     EVERYTHING,
     FAILED,
     METRICS,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from command_line import Run
 from goldspan.collector_processor.replay.hints import HELP
 from goldspan.scoring.verdict import REASON_TEXT, Reason
-from trace_requests import plain_request, turn_request, write_lines
+from rigs.command_line import Run
+from rigs.trace_requests import plain_request, turn_request, write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))

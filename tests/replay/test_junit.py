@@ -22,7 +22,7 @@ from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session, Turn
 from goldspan.scoring.verdict import Label, Reason
-from scored_sessions import EVERYTHING, FAILED, NO_GOLDEN, NOTHING, ODD, PASSED, UNKNOWN, session, verdict
+from rigs.scored_sessions import EVERYTHING, FAILED, NO_GOLDEN, NOTHING, ODD, PASSED, UNKNOWN, session, verdict
 
 # What the public schema of Jenkins' xunit plugin allows: attributes, the required ones, and children.
 SHAPE = {

@@ -16,7 +16,7 @@ from goldspan.scoring.goldens import Golden
 from goldspan.scoring.results import ArgumentOutcome, SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session
-from scored_sessions import EVERYTHING, FAILED, NOTHING, PASSED, argument, call, session, turn, verdict
+from rigs.scored_sessions import EVERYTHING, FAILED, NOTHING, PASSED, argument, call, session, turn, verdict
 
 
 def comment(result: ScoringResult, decision: ExitDecision | None = None) -> str:

@@ -18,9 +18,9 @@ from goldspan.mappers.readers.files import read_files, read_marked
 from goldspan.mappers.spans import MarkedView, PlainSpans, SpanView
 from goldspan.scoring.errors import Problem, TraceFileError
 from goldspan.scoring.goldens import load_goldens
-from otlp_requests import as_line, message_of, prefixed
-from otlp_requests import requests as hostile_requests
-from trace_requests import SECOND, START, attribute, digits, turn_request
+from rigs.otlp_requests import as_line, message_of, prefixed
+from rigs.otlp_requests import requests as hostile_requests
+from rigs.trace_requests import SECOND, START, attribute, digits, turn_request
 
 REGISTRY = DialectRegistry()
 MARKERS = REGISTRY.markers

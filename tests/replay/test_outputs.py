@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
-from command_line import Run
 from goldspan.mappers import read_sessions
 from goldspan.scoring.json_values import json_text
-from otlp_receiver import attributes, otlp_receiver
-from trace_requests import plain_request, turn_request, write_lines
+from rigs.command_line import Run
+from rigs.otlp_receiver import attributes, otlp_receiver
+from rigs.trace_requests import plain_request, turn_request, write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))

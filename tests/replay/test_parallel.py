@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_line import Run
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.result_table import run_rows
 from goldspan.collector_processor.replay import parallel
@@ -31,9 +30,10 @@ from goldspan.scoring.errors import GoldspanError, TraceFileError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
-from otlp_requests import delimited, message_of, prefixed
 from replay.test_marked_spans import GOLDENS, traffic, valid_requests
-from trace_requests import attribute, digits, request, span, turn_request, write_lines
+from rigs.command_line import Run
+from rigs.otlp_requests import delimited, message_of, prefixed
+from rigs.trace_requests import attribute, digits, request, span, turn_request, write_lines
 
 pytestmark = [
     pytest.mark.skipif(not can_run_in_parallel(), reason="needs os.fork"),

@@ -15,7 +15,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import views
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import load_goldens
-from trace_requests import plain_request, turn_request, write_lines
+from rigs.trace_requests import plain_request, turn_request, write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDENS = {

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from command_line import Run
 from goldspan.collector_processor.cli.score import write_results
 from goldspan.collector_processor.engine import result_table
 from goldspan.collector_processor.engine.result_table import COLUMNS, ResultRow, arrow_batch, arrow_schema, run_rows
@@ -19,8 +18,9 @@ from goldspan.mappers import read_sessions
 from goldspan.scoring import score_sessions
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session, Turn
-from scored_sessions import EVERYTHING, NOTHING, ODD, UNKNOWN, session, turn, verdict
-from trace_requests import turn_request, write_lines
+from rigs.command_line import Run
+from rigs.scored_sessions import EVERYTHING, NOTHING, ODD, UNKNOWN, session, turn, verdict
+from rigs.trace_requests import turn_request, write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 TYPES = {str: "text", int: "int", float: "float", bool: "bool", datetime: "timestamp"}

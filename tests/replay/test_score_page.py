@@ -21,7 +21,7 @@ from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import Reason
 from goldspan.scoring.wording import Page
-from scored_sessions import (
+from rigs.scored_sessions import (
     CRITERION,
     EVERYTHING,
     FAILED,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Run
-from score_backend import score_backend
-from trace_requests import turn_request, write_lines
+from rigs.command_line import Run
+from rigs.score_backend import score_backend
+from rigs.trace_requests import turn_request, write_lines
 
 
 def test_results_become_scores_of_every_back_end(run: Run, goldens: Path, tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import stored_platforms
-from command_line import Run
 from goldspan.collector_processor.replay.stored_traces import (
     download,
     langfuse_observations,
@@ -22,8 +20,10 @@ from goldspan.collector_processor.replay.stored_traces import (
     tempo_and_jaeger,
 )
 from goldspan.collector_processor.replay.stored_traces.sources import Downloads, read_time
-from stored_platforms import Fault, Stored, stored
-from trace_requests import START, turn_request, write_lines
+from rigs import stored_platforms
+from rigs.command_line import Run
+from rigs.stored_platforms import Fault, Stored, stored
+from rigs.trace_requests import START, turn_request, write_lines
 
 NOW = datetime.fromtimestamp(START / 1e9, UTC) + timedelta(days=1)
 WINDOW = ("--since", "2027-01-15T00:00", "--until", "2027-01-16")

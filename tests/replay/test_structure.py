@@ -11,8 +11,8 @@ import pytest
 from click.testing import Result
 from jsonschema import Draft202012Validator
 
-from command_line import Run
-from trace_requests import turn_request, write_lines
+from rigs.command_line import Run
+from rigs.trace_requests import turn_request, write_lines
 
 SCHEMA = Draft202012Validator(
     json.loads((Path(__file__).resolve().parents[2] / "config/score.schema.json").read_text("utf-8"))

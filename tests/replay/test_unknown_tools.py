@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from command_line import Run
 from goldspan.collector_processor.replay.dialect_proposals import proposal
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable
@@ -20,7 +19,8 @@ from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, SpanView
 from goldspan.mappers.unknown_tool_spans import UnknownToolFinder, UnknownTools
 from goldspan.scoring.sessions import Capture
-from trace_requests import plain_request, write_lines
+from rigs.command_line import Run
+from rigs.trace_requests import plain_request, write_lines
 
 RECORDINGS = Path(__file__).resolve().parents[1] / "fixtures" / "recordings"
 BUILT_IN = built_in_dialects()

@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
-from scripted_agent import PARIS, ROME, Call, golden, golden_set, run_turn
+from rigs.scripted_agent import PARIS, ROME, Call, golden, golden_set, run_turn
 
 WORKERS = 3
 SPANS_OF_A_TURN = 4

@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from rich.console import Console
 from rich.table import Table
 
-from otlp_receiver import OtlpReceiver, attributes, otlp_receiver
+from rigs.otlp_receiver import OtlpReceiver, attributes, otlp_receiver
 
 AGENT = Path(__file__).with_name("agent.py")
 TESTS = AGENT.parents[1]

@@ -12,8 +12,8 @@ import pytest
 
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
 from goldspan.collector_processor.sinks.score_exporter import Score, ScoreExporter
-from malformed_http import GOOD, NO_STATUS, OTHER, RETRIED, malformed, raw_downstream
-from score_backend import score_backend
+from rigs.malformed_http import GOOD, NO_STATUS, OTHER, RETRIED, malformed, raw_downstream
+from rigs.score_backend import score_backend
 
 EXPORTERS: dict[str, Callable[[str], ScoreExporter]] = {
     "phoenix": PhoenixScores,

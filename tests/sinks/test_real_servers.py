@@ -26,8 +26,8 @@ from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.sinks import MLflowScores, PhoenixScores
 from goldspan.collector_processor.sinks.score_exporter import ScoreExporter
-from local_ports import free_port
-from scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
+from rigs.local_ports import free_port
+from rigs.scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
 
 SERVERS = Path(__file__).parents[2] / ".venvs" / "servers" / "bin"
 JAEGER = Path(__file__).parents[2] / ".collector" / "jaeger"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from markdown_pages import blocks
+from rigs.markdown_pages import blocks
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,8 +13,8 @@ import pytest
 from conformance.single_records import Document, documents_of
 from goldspan.collector_processor.spark import newest_scores, score_stream
 from goldspan.scoring.errors import SettingsError
-from recorded_goldens import goldens_of
-from spark_rows import METRICS, NAMES, as_json, by_replay, collected, has_ids
+from rigs.recorded_goldens import goldens_of
+from rigs.spark_rows import METRICS, NAMES, as_json, by_replay, collected, has_ids
 
 pytestmark = pytest.mark.filterwarnings("default")  # PySpark's own
 

@@ -14,9 +14,9 @@ from conformance.recordings import FOLDER
 from conformance.single_records import Document, documents_of
 from goldspan.collector_processor.spark import read_problems, score_traces
 from goldspan.scoring.errors import SettingsError
-from recorded_goldens import goldens_of
-from span_tables import clickhouse_row, json_row, spans_of, write_table
-from spark_rows import METRICS, NAMES, as_json, as_protobuf, by_replay, collected, has_ids
+from rigs.recorded_goldens import goldens_of
+from rigs.span_tables import clickhouse_row, json_row, spans_of, write_table
+from rigs.spark_rows import METRICS, NAMES, as_json, as_protobuf, by_replay, collected, has_ids
 
 pytestmark = pytest.mark.filterwarnings("default")  # PySpark's own
 

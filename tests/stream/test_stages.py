@@ -23,10 +23,10 @@ from goldspan.collector_processor.stream.trace_stage import TraceStage
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
-from otlp_containers import as_message
-from pipeline_rig import Said, spans_in
-from stream_rig import DictState, Partition, Record, Stream
-from trace_requests import SECOND, plain_request, turn_request
+from rigs.otlp_containers import as_message
+from rigs.pipeline_rig import Said, spans_in
+from rigs.stream_rig import DictState, Partition, Record, Stream
+from rigs.trace_requests import SECOND, plain_request, turn_request
 
 NAME = "tool_parameter_match"
 TURN = {"calls": [{"name": "look", "args": {"at": "pier"}}]}

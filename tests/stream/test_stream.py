@@ -21,8 +21,8 @@ from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
-from pipeline_rig import NAMES, Said, bodies_of, cut_up, everything, files_of, run, said_by_replay, spans_in
-from stream_rig import Stream
+from rigs.pipeline_rig import NAMES, Said, bodies_of, cut_up, everything, files_of, run, said_by_replay, spans_in
+from rigs.stream_rig import Stream
 
 SAMPLED = GoldenIndex(sample=1.0)
 SCORER = scorer_of(metrics=WITHOUT_GOLDEN)

@@ -10,7 +10,7 @@ from goldspan.collector_processor.gateway.settings.settings_file import load_set
 from goldspan.collector_processor.stream.progress import AT_END_AFTER, PartitionProgress, TopicProgress
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
 from goldspan.scoring.errors import FileError, SettingsError
-from markdown_pages import blocks
+from rigs.markdown_pages import blocks
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "stream.md"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from otlp_receiver import OtlpReceiver, attributes, otlp_receiver
+from rigs.otlp_receiver import OtlpReceiver, attributes, otlp_receiver
 
 INSTRUMENT = Path(sys.executable).with_name("opentelemetry-instrument")
 pytestmark = pytest.mark.skipif(

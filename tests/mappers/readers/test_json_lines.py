@@ -19,8 +19,8 @@ from goldspan.mappers.readers.json_documents import as_otlp
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_json_lazy import LazyRequest, loads
 from goldspan.scoring.errors import Problem, TraceFileError
-from otlp_requests import as_line, facts, read_bytes, requests, spans_of
-from trace_requests import plain_request, turn_request
+from rigs.otlp_requests import as_line, facts, read_bytes, requests, spans_of
+from rigs.trace_requests import plain_request, turn_request
 
 fresh = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 REGISTRY = DialectRegistry()

@@ -15,8 +15,8 @@ from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
 from goldspan.mappers.readers.files import read_documents, read_files, views
 from goldspan.mappers.spans import LogView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
-from otlp_logs import LOGGED, SPAN, TRACE, as_logs_data, as_sdk_records, log, log_documents
-from otlp_requests import delimited, prefixed
+from rigs.otlp_logs import LOGGED, SPAN, TRACE, as_logs_data, as_sdk_records, log, log_documents
+from rigs.otlp_requests import delimited, prefixed
 
 NO_RESOURCE = ResourceView({})
 

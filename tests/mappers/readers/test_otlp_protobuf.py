@@ -17,8 +17,8 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from goldspan.mappers.readers.files import read_documents, read_files
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.scoring.errors import TraceFileError
-from otlp_requests import as_line, delimited, facts, message_of, prefixed, read_bytes, requests, spans_of, varint
-from trace_requests import plain_request, turn_request
+from rigs.otlp_requests import as_line, delimited, facts, message_of, prefixed, read_bytes, requests, spans_of, varint
+from rigs.trace_requests import plain_request, turn_request
 
 FRAMINGS = {
     "bare": lambda *messages: b"".join(messages),

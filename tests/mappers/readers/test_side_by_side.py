@@ -19,9 +19,9 @@ from goldspan.mappers.readers.files import read_files, starts_with_logs
 from goldspan.mappers.spans import LogView
 from goldspan.scoring import load_goldens
 from goldspan.scoring.verdict import Label
-from otlp_containers import as_message
-from otlp_logs import as_logs_data
-from otlp_requests import prefixed
+from rigs.otlp_containers import as_message
+from rigs.otlp_logs import as_logs_data
+from rigs.otlp_requests import prefixed
 
 COUNT = 2_500
 NOISE = random.Random(1)

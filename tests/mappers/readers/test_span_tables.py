@@ -15,7 +15,7 @@ from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.readers.span_tables import SpanTableReader, attributes_of, is_span_table
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.errors import Problem, TraceFileError
-from span_tables import clickhouse_row, json_row, spans_of, write_table
+from rigs.span_tables import clickhouse_row, json_row, spans_of, write_table
 
 pytest.importorskip("pyarrow", reason="needs pyarrow, the extra `parquet`")
 

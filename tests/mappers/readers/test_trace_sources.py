@@ -19,8 +19,8 @@ from goldspan.mappers import TelemetryWarning, read_sessions
 from goldspan.mappers.readers.files import read_files, trace_files_in
 from goldspan.scoring.errors import Problem, TraceFileError
 from goldspan.scoring.sessions import Session
-from otlp_requests import as_line, facts, message_of, prefixed, read_bytes
-from trace_requests import turn_request
+from rigs.otlp_requests import as_line, facts, message_of, prefixed, read_bytes
+from rigs.trace_requests import turn_request
 
 TURNS = [turn_request("sess-1", ("get_weather", {"turn": turn}), turn=turn) for turn in range(3)]
 LINES = b"".join(map(as_line, TURNS))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from local_http import Quiet, serving
+from rigs.local_http import Quiet, serving
 
 
 @dataclass(frozen=True)

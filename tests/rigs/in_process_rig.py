@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from goldspan.collector_processor import ToolParameterMatchExporter
 from goldspan.mappers.dialect_registry import DialectRegistry
-from scripted_agent import PARIS, ROME, Call, golden, golden_set, run_turn
+from rigs.scripted_agent import PARIS, ROME, Call, golden, golden_set, run_turn
 
 SETTLE = 0.05
 

@@ -16,7 +16,7 @@ import zstandard
 
 from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
 from goldspan.collector_processor.otlp_signals import Signal
-from local_http import Quiet, serving
+from rigs.local_http import Quiet, serving
 
 UNFOLD: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,

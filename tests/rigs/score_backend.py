@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from local_http import Quiet, serving
+from rigs.local_http import Quiet, serving
 
 Reply = tuple[int, Any]
 

@@ -17,9 +17,9 @@ from typing import Any
 import grpc
 import urllib3
 
-from downstream import Downstream
 from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
 from goldspan.collector_processor.otlp_signals import Signal
+from rigs.downstream import Downstream
 
 EXPORT = {signal: method for method, signal in GRPC_METHODS.items()}
 

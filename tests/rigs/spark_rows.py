@@ -17,8 +17,8 @@ from goldspan.mappers.readers.files import views
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
-from otlp_containers import as_message
-from otlp_logs import as_logs_data
+from rigs.otlp_containers import as_message
+from rigs.otlp_logs import as_logs_data
 
 NAMES = sorted(path.name.removesuffix(".otlp.json") for path in FOLDER.glob("*.otlp.json"))
 METRICS = [metric.name for metric in WITHOUT_GOLDEN]

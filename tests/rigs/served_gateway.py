@@ -12,10 +12,10 @@ from typing import Any
 
 import urllib3
 
-from gateway_rig import Kept, event_loop
 from goldspan.collector_processor.gateway.interfaces import Accepted, AcceptResult, Exporter, ExportRequest
 from goldspan.collector_processor.gateway.server import GatewayServer
 from goldspan.collector_processor.gateway.settings.settings_file import load_settings
+from rigs.gateway_rig import Kept, event_loop
 
 
 class Forwarding(Kept):

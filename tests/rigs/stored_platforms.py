@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from local_http import Quiet, serving
+from rigs.local_http import Quiet, serving
 
 Trace = dict[str, Any]
 """An OTLP/JSON request with one trace."""

@@ -15,10 +15,10 @@ from typing import Any
 
 import yaml
 
-from local_http import Quiet, serving
-from markdown_pages import blocks
+from rigs.local_http import Quiet, serving
+from rigs.markdown_pages import blocks
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 Contexts = dict[str, Any]
 
 

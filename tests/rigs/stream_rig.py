@@ -27,7 +27,7 @@ from goldspan.collector_processor.stream.stage_interface import (
     Traces,
 )
 from goldspan.collector_processor.stream.trace_stage import TraceStage
-from pipeline_rig import Said, events_in, newest, spans_in
+from rigs.pipeline_rig import Said, events_in, newest, spans_in
 
 _MOST_RESTARTS = 40
 
