@@ -29,7 +29,7 @@ from msgspec import Struct
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
-from goldspan.scoring.incremental_list import IncrementalList
+from goldspan.scoring.incremental_list import IncrementalList, unchanged_start
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import (
     NO_TURNS,
@@ -130,10 +130,12 @@ class IncrementalScore:
         self._so_far = IncrementalList[InStep]()
         self._scores: list[TurnScore] = []
         """Those of the last result, in its order; then what they come to, and their results."""
-        self._totals = IncrementalList[SessionTotal]()
+        self._totals: list[SessionTotal] = []
         self._results: list[TurnResult] = []
         self._unsure: bool | None = None
         """Whether the turns of the last result may be other turns of the golden; None if the run was not in step."""
+        self._missing: dict[Reason | None, list[TurnScore]] = {}
+        """By the reason, the scores of the golden's last turns if they are missing."""
         self._remembered: _Remembered = {}
 
     def score(
@@ -152,54 +154,62 @@ class IncrementalScore:
             given = session.turns
             self._named.update(given, lambda at: with_golden_tool_names(given[at], golden))
             session = with_turns(session, self._named.made)
-        scores = self._scored(expected, session, final=final)
-        first, _ = self._totals.accumulate(scores, lambda before, at: (before or NO_TURNS).plus(scores[at]))
-        self._results[first:] = [score.result for score in scores[first:]]
-        self._scores = scores
-        total = self._totals.made[-1] if scores else NO_TURNS
+        first, more = self._scored(expected, session, final=final)
+        del self._totals[first:]
+        total = self._totals[-1] if first else NO_TURNS
+        for score in more:
+            total = total.plus(score)
+            self._totals.append(total)
+        self._scores[first:] = more
+        self._results[first:] = [score.result for score in more]
         return session_result(expected, session, self._results, total, final=final)
 
-    def _scored(self, expected: ExpectedSession, session: Session, *, final: bool) -> list[TurnScore]:
+    def _scored(self, expected: ExpectedSession, session: Session, *, final: bool) -> tuple[int, list[TurnScore]]:
+        """Return how many of the last scores are kept, and the scores that follow."""
+        was_unsure, self._unsure = self._unsure, None  # until all is done: a failure leaves nothing half done
         if expected.is_one_turn or expected.uses_history:
-            return score_turns(expected, session, final=final)
+            return 0, score_turns(expected, session, final=final)
         keys, turns, how = expected.keys, session.turns, expected.criterion.turn_join
         unchanged, _ = self._so_far.accumulate(turns, lambda before, at: in_step(before, keys, turns, at))
         joined = joined_in_step(keys, turns, how, self._so_far.made)
-        was_unsure, self._unsure = self._unsure, None  # until all is done: a failure leaves nothing half done
         scorer = _RememberingScorer(expected, session, self._remembered)
         if joined is not None:
             unsure = bool(joined.unsure)
-            kept = self._scores[:unchanged] if unsure is was_unsure else []
-            scores = _score_in_step(scorer, joined, kept, final=final)
-            if scores is not None:
+            first = unchanged if unsure is was_unsure else 0
+            more = self._score_in_step(scorer, joined, first, final=final)
+            if more is not None:
                 self._unsure = unsure
-                return scores
+                return first, more
         scorer.remembered = self._remembered = {}
         joined = joined or join_turns(keys, turns, how, [one.clues for one in self._so_far.made])
-        return score_turns(expected, session, final=final, joined=joined, scorer=scorer)
+        scores = score_turns(expected, session, final=final, joined=joined, scorer=scorer)
+        first = unchanged_start(self._scores, scores)
+        return first, scores[first:]
 
+    def _score_in_step(
+        self, scorer: TurnScorer, joined: JoinedTurns, first: int, *, final: bool
+    ) -> list[TurnScore] | None:
+        """Return what `score_turns` returns for a run in step, without the first scores.
 
-def _score_in_step(
-    scorer: TurnScorer, joined: JoinedTurns, kept: list[TurnScore], *, final: bool
-) -> list[TurnScore] | None:
-    """Return what `score_turns` returns for a run in step; `kept` has the scores of its first turns.
-
-    As turn i is joined with golden turn i, the result has the turns in the run's order, then the missing golden turns.
-    None if a turn may be another turn of the golden: then it is joined with none.
-    """
-    expected, turns, scores = scorer.golden, len(scorer.session.turns), kept
-    for index in range(len(kept), turns):
-        if index >= len(expected.turns):
-            scores.append(scorer.unexpected(index, Reason.TURN_NOT_EXPECTED))
-            continue
-        score = scorer.found(index, index)
-        if joined.unsure and may_be_another(scorer, score):
-            return None
-        scores.append(score)
-    if final and turns < len(expected.turns):
-        why = why_missing(expected, scorer.session, known=True, complete=joined.complete)
-        scores += [scorer.missing(index, why) for index in range(turns, len(expected.turns))]
-    return scores
+        As turn i is joined with golden turn i, the result has the turns in the run's order, then the missing golden
+        turns. None if a turn may be another turn of the golden: then it is joined with none.
+        """
+        expected, turns, scores = scorer.golden, len(scorer.session.turns), list[TurnScore]()
+        for index in range(first, turns):
+            if index >= len(expected.turns):
+                scores.append(scorer.unexpected(index, Reason.TURN_NOT_EXPECTED))
+                continue
+            score = scorer.found(index, index)
+            if joined.unsure and may_be_another(scorer, score):
+                return None
+            scores.append(score)
+        left = len(expected.turns) - turns
+        if final and left > 0:
+            why = why_missing(expected, scorer.session, known=True, complete=joined.complete)
+            missing = self._missing.setdefault(why, [])
+            missing[:0] = [scorer.missing(index, why) for index in range(turns, len(expected.turns) - len(missing))]
+            scores += missing[-left:]
+        return scores
 
 
 _Remembered = dict[tuple[object, ...], tuple[Turn | None, Any]]
@@ -216,7 +226,7 @@ class _RememberingScorer(TurnScorer):
         """What is remembered for the next time."""
 
     def found(self, index: int, turn_index: int) -> TurnScore:
-        return self._once(super().found, turn_index, index, turn_index)
+        return self._once(super().found, self.session.turns[turn_index], index, turn_index)
 
     def missing(self, index: int, why: Reason | None) -> TurnScore:
         key = index, id(why)  # a long golden asks often, and the hash of an enumeration's member is slow
@@ -226,13 +236,12 @@ class _RememberingScorer(TurnScorer):
         return score
 
     def unexpected(self, turn_index: int, why: Reason) -> TurnScore:
-        return self._once(super().unexpected, turn_index, turn_index, why)
+        return self._once(super().unexpected, self.session.turns[turn_index], turn_index, why)
 
     def fits_another(self, index: int, turn_index: int) -> bool:
-        return self._once(super().fits_another, turn_index, index, turn_index)
+        return self._once(super().fits_another, self.session.turns[turn_index], index, turn_index)
 
-    def _once(self, ask: Callable[[*GivenT], ValueT], turn_index: int | None, *given: *GivenT) -> ValueT:
-        turn = None if turn_index is None else self.session.turns[turn_index]
+    def _once(self, ask: Callable[[*GivenT], ValueT], turn: Turn, *given: *GivenT) -> ValueT:
         key = (ask.__name__, *given)
         known = self._before.get(key)
         if known is None or known[0] is not turn:

@@ -176,6 +176,9 @@ class SessionTotal(Struct, frozen=True, gc=False):
         if not exactly:
             highest = plus(self.highest, bounds.highest)
             scores = self.scores if exact is None else plus(self.scores, exact)
+        reason_of_call = self.reason_of_call
+        if reason_of_call is None and result.calls_evaluated < len(result.calls):
+            reason_of_call = first_reason(result.calls)
         return SessionTotal(
             self.counted + 1,
             self.evaluated + (exact is not None),
@@ -184,7 +187,7 @@ class SessionTotal(Struct, frozen=True, gc=False):
             scores,
             exactly,
             forbidden,
-            self.reason_of_call or first_reason(result.calls),
+            reason_of_call,
             self.reason_of_turn or result.verdict.reason,
         )
 
@@ -266,11 +269,12 @@ class TurnScorer:
 
     def found(self, index: int, turn_index: int) -> TurnScore:
         """Score a golden turn by the turn that it was joined with."""
-        return self._score(index, turn_index, self._unseen)
+        turn, alternatives = self.session.turns[turn_index], self.golden.alternatives[index]
+        return best_alternative(alternatives, turn, turn_index, self._unseen, None, self._history)
 
     def missing(self, index: int, why: Reason | None) -> TurnScore:
         """Score a golden turn without a turn. It is not evaluated if there is a reason, `why`, else it fails."""
-        return self._score(index, None, why)
+        return best_alternative(self.golden.alternatives[index], None, None, why, None, self._history)
 
     def unexpected(self, turn_index: int, why: Reason) -> TurnScore:
         """Return the result of a turn that no golden turn is joined with."""
@@ -295,10 +299,6 @@ class TurnScorer:
         """Record the score of a golden turn, None if it has no turn, for expected values that come from its results."""
         if self._history is not None:
             self._history.record(index, {} if score is None else score.result.aligned_calls())
-
-    def _score(self, index: int, turn_index: int | None, unseen: Reason | None) -> TurnScore:
-        turn = None if turn_index is None else self.session.turns[turn_index]
-        return best_alternative(self.golden.alternatives[index], turn, turn_index, unseen, history=self._history)
 
 
 _NEAR = 20

@@ -184,9 +184,9 @@ def best_alternative(
 
     The label decides first, then the verdict on forbidden calls, then the score. Of equal ones the first is returned.
     """
+    if len(alternatives) == 1:
+        return score_calls(alternatives[0], turn, turn_index, unseen, batches, history)
     scores = [score_calls(expected, turn, turn_index, unseen, batches, history) for expected in alternatives]
-    if len(scores) == 1:
-        return scores[0]
     best = max(range(len(scores)), key=lambda index: (*_rank(scores[index]), -index))
     forbidden = scores[best].forbidden
     label = forbidden and forbidden.label
