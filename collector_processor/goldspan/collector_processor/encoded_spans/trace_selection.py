@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError
 
 from goldspan.collector_processor.encoded_spans.span_groups import (
     EncodedSpanBuffer,
+    Envelope,
     SpanGroup,
     by_trace,
     join_request,
@@ -163,10 +164,10 @@ class TraceSelection:
         self._on_problem = on_problem
         self._reader = ProtobufReader(on_problem)
         self._resources: dict[bytes, tuple[_Session, ...]] = {}
-        self._policy = ReadingPolicy[bytes, SpanGroup](
+        self._policy = ReadingPolicy[bytes, tuple[Envelope, bytes]](
             goldens,
             unread,
-            recognises=lambda group: any(fact is not None and fact.role is not None for fact in self.facts(group)),
+            recognises=self._recognises,
             without_golden=without_golden,
             on_unmatched=on_unmatched,
         )
@@ -186,10 +187,7 @@ class TraceSelection:
         if not self._goldens.wants_any and self._lets_pass(body, groups, bare):
             return []
         by_group = [by_trace(group.spans) for group in groups]
-        if any(bare) or self.scanner.marked(body) is not None:
-            chosen = self._marked(body, groups, by_group, bare)
-        else:
-            chosen = self._unmarked(groups, by_group)
+        chosen = self._chosen(body, groups, by_group, bare)
         for group, traces in zip(groups, by_group, strict=True):
             left = {trace: spans for trace, spans in traces.items() if trace not in chosen} if chosen else traces
             if left:
@@ -209,40 +207,34 @@ class TraceSelection:
             self.unread.note_loss(trace, calls=calls)
         return True
 
-    def _marked(
+    def _chosen(
         self,
         body: bytes,
         groups: Sequence[SpanGroup],
         by_group: Sequence[Mapping[bytes, Sequence[bytes]]],
         bare: Sequence[bool],
     ) -> dict[bytes, list[SpanGroup]]:
-        found = self._of_interest(body, groups)
+        """Return the spans that are read. Decided are marked traces, and unwanted ones that may name a session."""
+        unwanted, is_open, decide = self.unread.unwanted, self._is_open, self._policy.decide
+        is_marked = any(bare) or self.scanner.marked(body) is not None
+        found = self._of_interest(body, groups) if is_marked else None
         batches: dict[bytes, _EncodedTrace] = {}
         for group, traces, is_bare in zip(groups, by_group, bare, strict=True):
             for trace, spans in traces.items():
-                part = SpanGroup(group.envelope, spans)
-                if (batch := batches.get(trace)) is None:
-                    batch = batches[trace] = _EncodedTrace(self, trace, of_interest=found is None or trace in found)
-                batch.groups.append(part)
-                if is_bare:
-                    batch.bare = (*batch.bare, part)
-        return {trace: batch.groups for trace, batch in batches.items() if self._is_selected(trace, batch)}
-
-    def _unmarked(
-        self, groups: Sequence[SpanGroup], by_group: Sequence[Mapping[bytes, Sequence[bytes]]]
-    ) -> dict[bytes, list[SpanGroup]]:
-        unwanted, is_open = self.unread.unwanted, self._is_open
-        chosen: dict[bytes, list[SpanGroup]] = {}
-        for group, traces in zip(groups, by_group, strict=True):
-            for trace, spans in traces.items():
-                if trace in chosen:
-                    continue
-                if is_open(trace) or (trace in unwanted and self._names_wanted(trace, group, spans)):
-                    chosen[trace] = []
-        for group, traces in zip(groups, by_group, strict=True):
-            for trace in chosen.keys() & traces.keys():
-                chosen[trace].append(SpanGroup(group.envelope, traces[trace]))
-        return chosen
+                of_interest = found is None or trace in found
+                if (of_interest if trace in unwanted else is_marked) or is_open(trace):
+                    part = SpanGroup(group.envelope, spans)
+                    if (batch := batches.get(trace)) is None:
+                        batch = batches[trace] = _EncodedTrace(self, trace, [part], of_interest=of_interest)
+                    else:
+                        batch.groups.append(part)
+                    if is_bare:
+                        batch.bare = (*batch.bare, part)
+        return {
+            trace: batch.groups
+            for trace, batch in batches.items()
+            if is_open(trace) or not trace or decide(trace, batch) is Decision.READ
+        }
 
     def facts(self, group: SpanGroup) -> list[SpanFacts | None]:
         """Read spans in order; None for bytes that are no span."""
@@ -258,6 +250,10 @@ class TraceSelection:
         if len(group.spans) == 1:
             return [None]
         return [fact for span in group.spans for fact in self.facts(SpanGroup(group.envelope, [span]))]
+
+    def _recognises(self, marked: tuple[Envelope, bytes]) -> bool:
+        envelope, span = marked
+        return any(fact is not None and fact.role is not None for fact in self.facts(SpanGroup(envelope, [span])))
 
     def log_facts(self, body: bytes) -> Iterator[LogFacts]:
         """Yield what the log records of a request add to spans."""
@@ -279,15 +275,6 @@ class TraceSelection:
                 return None
         return traces_at(body, groups, self.scanner.of_interest(body, goldens.wants))
 
-    def _names_wanted(self, trace: bytes, group: SpanGroup, spans: Sequence[bytes]) -> bool:
-        batch = _EncodedTrace(self, trace, of_interest=True)
-        batch.groups.append(SpanGroup(group.envelope, spans))
-        return self._is_selected(trace, batch)
-
-    def _is_selected(self, trace: bytes, batch: _EncodedTrace) -> bool:
-        """Decide by these spans of a trace, and those in the buffer, whether it is read."""
-        return self._is_open(trace) or not trace or self._policy.decide(trace, batch) is Decision.READ
-
     def sessions(self, groups: Iterable[SpanGroup]) -> Iterator[_Session]:
         """Yield every session that these spans and their resources name."""
         for group in groups:
@@ -307,14 +294,13 @@ class TraceSelection:
 class _EncodedTrace:
     """The spans of one trace in a request. `TraceBatch` describes the members."""
 
-    __slots__ = ("_buffered", "_selection", "_trace", "bare", "groups", "of_interest")
+    __slots__ = ("_selection", "_trace", "bare", "groups", "of_interest")
 
-    def __init__(self, selection: TraceSelection, trace: bytes, *, of_interest: bool) -> None:
+    def __init__(self, selection: TraceSelection, trace: bytes, groups: list[SpanGroup], *, of_interest: bool) -> None:
         self._selection = selection
         self._trace = trace
+        self.groups = groups
         self.of_interest = of_interest
-        self._buffered: list[SpanGroup] | None = None
-        self.groups: list[SpanGroup] = []
         self.bare: tuple[SpanGroup, ...] = ()
         """Those of scopes of which a dialect reads spans without attributes."""
 
@@ -324,34 +310,31 @@ class _EncodedTrace:
 
     @property
     def is_marked(self) -> bool:
-        marked = self._selection.scanner.marked
-        return bool(self.bare) or any(any(map(marked, group.spans)) for group in self.groups)
+        return bool(self.bare) or self._any_has(self._selection.scanner.marked)
 
     @property
     def is_opaque(self) -> bool:
-        opaque = self._selection.scanner.opaque
-        return any(any(map(opaque, group.spans)) for group in self.groups)
+        return self._any_has(self._selection.scanner.opaque)
 
     def sessions(self) -> Iterable[str]:
         return (session_id for session_id, _ in self._selection.sessions(self.groups))
 
-    def earlier_sessions(self) -> Iterable[str]:
-        unread = self._unread()
-        return (session_id for session_id, _ in self._selection.sessions(unread)) if unread else ()
+    def earlier_sessions(self, unread: Sequence[SpanGroup]) -> Mapping[str, bytes]:
+        return dict(self._selection.sessions(unread)) if unread else {}
 
-    def first_session(self) -> tuple[str, str] | None:
-        for session_id, key in self._selection.sessions(self.groups + self._unread()):
+    def first_session(self, earlier: Mapping[str, bytes]) -> tuple[str, str] | None:
+        for session_id, key in self._selection.sessions(self.groups):
+            return session_id, str(key, "utf-8", "replace")
+        for session_id, key in earlier.items():
             return session_id, str(key, "utf-8", "replace")
         return None
 
-    def marked(self) -> Iterator[tuple[bytes, SpanGroup]]:
+    def marked(self) -> Iterator[tuple[bytes, tuple[Envelope, bytes]]]:
         marked = self._selection.scanner.marked
         for group in self.groups:
             for span in group.spans:
                 if marked(span) is not None or group in self.bare:
-                    yield group.envelope.scope, SpanGroup(group.envelope, [span])
+                    yield group.envelope.scope, (group.envelope, span)
 
-    def _unread(self) -> list[SpanGroup]:
-        if self._buffered is None:
-            self._buffered = self._selection.unread.records(self._trace)
-        return self._buffered
+    def _any_has(self, search: Callable[[bytes], object]) -> bool:
+        return any(any(map(search, group.spans)) for group in self.groups)

@@ -77,11 +77,11 @@ class TraceBatch(Protocol[MarkedSpan_co]):
         """Return the session ids that they name."""
         ...
 
-    def earlier_sessions(self) -> Iterable[str]:
-        """Return the session ids that unread records of the trace name, or its root that still runs."""
+    def earlier_sessions(self, unread: Sequence[Any]) -> Mapping[str, Any]:
+        """Return the session ids that unread records of the trace name, or its running root, with their attributes."""
         ...
 
-    def first_session(self) -> tuple[str, str] | None:
+    def first_session(self, earlier: Mapping[str, Any]) -> tuple[str, str] | None:
         """Return the session that the trace is counted as, with the attribute that names it; None if none is named."""
         ...
 
@@ -139,8 +139,11 @@ class ReadingPolicy(Generic[Trace, MarkedSpan]):
             return Decision.READ
         if unwanted:
             return Decision.LEAVE_UNREAD
-        first = batch.first_session()
-        if any(map(goldens.wants, batch.earlier_sessions())) or goldens.wants_trace(batch.trace_id, named=bool(first)):
+        earlier = batch.earlier_sessions(self._buffer.records(trace))
+        first = batch.first_session(earlier)
+        if (earlier and any(map(goldens.wants, earlier))) or goldens.wants_trace(
+            batch.trace_id, named=first is not None
+        ):
             return Decision.READ
         if first is None and goldens.wants_any:
             has_room = self._waiting is not None and (trace in self._waiting or not self._waiting.is_full)

@@ -61,7 +61,7 @@ Unread = ReadableSpan | PlainSdkSpan | LogFacts
 class _ScannedSpans:
     """New spans of one trace, sorted by whether a dialect marks them. `TraceBatch` describes the members."""
 
-    __slots__ = ("_earlier", "_filter", "is_opaque", "marked_spans", "plain", "session_ids", "trace", "trace_id")
+    __slots__ = ("_filter", "is_opaque", "marked_spans", "plain", "session_ids", "trace", "trace_id")
 
     of_interest = True
 
@@ -75,7 +75,6 @@ class _ScannedSpans:
         """The sessions that they name: by id, the attribute that names it."""
         self.is_opaque = False
         self._filter = trace_filter
-        self._earlier: Mapping[str, str] | None = None
 
     @property
     def is_marked(self) -> bool:
@@ -84,16 +83,13 @@ class _ScannedSpans:
     def sessions(self) -> Iterable[str]:
         return self.session_ids
 
-    def earlier_sessions(self) -> Mapping[str, str]:
+    def earlier_sessions(self, unread: Sequence[Unread]) -> Mapping[str, str]:
         """Return what unread log records name; if nothing does, what the root names that still runs."""
-        if self._earlier is None:
-            self._earlier = self._filter.sessions_of_logs(self.trace)
-            if not (self._earlier or self.session_ids):
-                self._earlier = self._filter.sessions_of_root(self.trace)
-        return self._earlier
+        earlier = sessions_of_logs(unread)
+        return earlier if earlier or self.session_ids else self._filter.sessions_of_root(self.trace)
 
-    def first_session(self) -> tuple[str, str] | None:
-        return self._filter.first_of({**self.earlier_sessions(), **self.session_ids})
+    def first_session(self, earlier: Mapping[str, str]) -> tuple[str, str] | None:
+        return self._filter.first_of({**earlier, **self.session_ids})
 
     def marked(self) -> Iterator[tuple[str, ReadableSpan]]:
         return ((scope_of(span), span) for span in self.marked_spans)
@@ -269,7 +265,7 @@ class TraceFilter:
 
     def _end_without_session(self, trace: int) -> None:
         """Count a trace whose root has ended and that named no session with a golden."""
-        session = self.first_of(self.sessions_of_logs(trace)) or (format(trace, "032x"), "trace_id")
+        session = self.first_of(sessions_of_logs(self._buffer.records(trace))) or (format(trace, "032x"), "trace_id")
         self.engine.count_unmatched(*session)
         self._buffer.unwanted.add(trace)
         self._released.update(self._without_session.remove(trace))
@@ -279,11 +275,6 @@ class TraceFilter:
         root = self._roots.get(trace)
         # The attributes of a running span may change meanwhile, so they are copied.
         return {} if root is None else dict(self._session_ids(dict(root.attributes or {})))
-
-    def sessions_of_logs(self, trace: int) -> Mapping[str, str]:
-        """Return the sessions that unread log records of a trace name, each with the attribute."""
-        logs = (record for record in self._buffer.records(trace) if isinstance(record, LogFacts))
-        return {session_id: key for log in logs for key, session_id in log.session_keys}
 
     def first_of(self, session_ids: Mapping[str, str]) -> tuple[str, str] | None:
         """Return the session id whose attribute comes first (R6), and the attribute; None without any."""
@@ -380,6 +371,12 @@ class TraceFilter:
         for key in self._registry.session_keys.intersection(attributes):
             if (session_id := identifier(attributes[key])) is not None:
                 yield session_id, key
+
+
+def sessions_of_logs(unread: Iterable[Unread]) -> Mapping[str, str]:
+    """Return the sessions that unread log records of a trace name, each with the attribute."""
+    logs = (record for record in unread if isinstance(record, LogFacts))
+    return {session_id: key for log in logs for key, session_id in log.session_keys}
 
 
 class RunningRoots:
