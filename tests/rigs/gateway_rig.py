@@ -131,7 +131,7 @@ def gateway(
     intake = Kept()
     limits = limits or RequestLimits()
     with ThreadPoolExecutor(4) as workers, event_loop() as loop:
-        reception = RequestHandler(intake, limits, workers, tokens=BearerTokens(tokens), forwarded=forwarded)
+        reception = RequestHandler(intake.accept, limits, workers, tokens=BearerTokens(tokens), forwarded=forwarded)
         http = HttpServer(HttpReceiver(reception), LOOPBACK, limits, tls)
         grpc = GrpcReceiver(reception, LOOPBACK, tls)
         running = Gateway(intake, reception, http, grpc, loop)

@@ -160,9 +160,7 @@ def with_scores(span: bytes, attributes: Mapping[str, Value], metrics: Collectio
         return span
     if has_scores(span, metrics):
         message = message_class("Span").FromString(span)
-        kept = [raw for raw in message.attributes if not is_score(raw, metrics)]
-        del message.attributes[:]
-        message.attributes.extend(kept)
+        _remove_scores(message, metrics)
         span = message.SerializeToString()
     return span + encoded_attributes(attributes, SPAN_ATTRIBUTES)
 
@@ -184,6 +182,16 @@ def is_score(attribute: bytes, metrics: Collection[str]) -> bool:
     except DecodeError:
         return False
     return is_own(str(key, "utf-8", "replace"), metrics)
+
+
+def _remove_scores(holder: Any, metrics: Collection[str]) -> int:
+    """Remove the attributes under the names of these metrics from a message, and return how many these were."""
+    kept = [raw for raw in holder.attributes if not is_score(raw, metrics)]
+    removed = len(holder.attributes) - len(kept)
+    if removed:
+        del holder.attributes[:]
+        holder.attributes.extend(kept)
+    return removed
 
 
 def ref_of(span: bytes) -> SpanRef:
@@ -240,9 +248,9 @@ class ForeignScores:
             return None
         removed = 0
         for resource in request.resources:
-            removed += self._clean_attributes(resource.resource)
+            removed += _remove_scores(resource.resource, self._metrics)
             for scope in resource.scopes:
-                removed += self._clean_attributes(scope.scope)
+                removed += _remove_scores(scope.scope, self._metrics)
                 removed += self._clean_all(scope.items, signal)
         return (bytes(request.SerializeToString()), removed) if removed else (body, 0)
 
@@ -270,14 +278,14 @@ class ForeignScores:
 
     def _clean_span(self, encoded: bytes) -> tuple[bytes | None, int]:
         span = message_class("Span").FromString(encoded)
-        removed = self._clean_attributes(span)
+        removed = _remove_scores(span, self._metrics)
         for parts, kind in ((span.events, "EventParts"), (span.links, "LinkParts")):
             kept: list[bytes] = []
             for part in parts:
                 message = message_class(kind).FromString(part)
                 if self._is_evaluation(message):
                     removed += 1
-                elif count := self._clean_attributes(message):
+                elif count := _remove_scores(message, self._metrics):
                     removed += count
                     kept.append(message.SerializeToString())
                 else:
@@ -290,20 +298,12 @@ class ForeignScores:
         record = message_class("RecordParts").FromString(encoded)
         if self._is_evaluation(record):
             return None, 1
-        removed = self._clean_attributes(record)
+        removed = _remove_scores(record, self._metrics)
         return (record.SerializeToString() if removed else encoded), removed
 
     def _clean_metric(self, encoded: bytes) -> tuple[bytes | None, int]:
         name = str(message_class("MetricParts").FromString(encoded).name, "utf-8", "replace")
         return (None, 1) if is_own(name, self._metrics) else (encoded, 0)
-
-    def _clean_attributes(self, holder: Any) -> int:
-        kept = [raw for raw in holder.attributes if not is_score(raw, self._metrics)]
-        removed = len(holder.attributes) - len(kept)
-        if removed:
-            del holder.attributes[:]
-            holder.attributes.extend(kept)
-        return removed
 
     def _is_evaluation(self, event: Any) -> bool:
         """Tell whether a log record or a span event is the evaluation of one of these metrics."""

@@ -156,10 +156,6 @@ class CompressedStore(MemoryStore):
         """Restore a tombstone of an earlier process."""
         super().keep_tombstone(trace_id, at, known)
 
-    def note_loss(self, trace_id: str, *, calls: bool) -> None:
-        """Note that the span buffer dropped spans of a trace before it was opened."""
-        self._lost[trace_id] = calls
-
     def _compress_session(self, session: SessionState) -> None:
         self._compressed_sessions[session.id] = _compressed_session(session)
         super().drop_session(session.id)

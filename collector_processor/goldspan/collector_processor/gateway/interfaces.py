@@ -1,6 +1,6 @@
 """The interfaces between the parts of the gateway: receivers, pipeline, exporters.
 
-    client -> receiver -> ExportRequest -> Pipeline.accept -> AcceptResult -> client
+    client -> receiver -> ExportRequest -> pipeline.accept -> AcceptResult -> client
                                        |
                                   journal, engine
                                        |
@@ -12,13 +12,10 @@ specification does (https://opentelemetry.io/docs/specs/otlp/#failures). Nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.prometheus import Sample
-from goldspan.scoring.goldens import GoldenIndex
 
 Headers = tuple[tuple[str, str], ...]
 """The forwarded headers of a request, sorted, names in lower case. They identify the tenant."""
@@ -55,42 +52,6 @@ class Rejected:
 
 
 AcceptResult = Accepted | Busy | Rejected
-
-
-class Pipeline(Protocol):
-    """What receivers hand requests to."""
-
-    def accept(self, request: ExportRequest) -> AcceptResult:
-        """Store a request; return when that is durable. Called from many threads at once; never raises."""
-        ...
-
-    def drain(self, timeout_seconds: float) -> bool:
-        """Accept nothing more, score and deliver what is left, and stop. Return whether all of it was delivered."""
-        ...
-
-    def what_was_refused(self) -> str:
-        """Return how many requests were not delivered and will not be, for the log; empty without any."""
-        ...
-
-    def what_waits(self) -> str:
-        """Return how many requests are not delivered, and where they are, for the log."""
-        ...
-
-    def reload_goldens(self, goldens: GoldenIndex) -> None:
-        """Score by these goldens from now on. Open sessions are scored by the new or the old ones, never by both."""
-        ...
-
-    def not_ready_reason(self) -> str | None:
-        """Return why requests cannot be accepted, worked on or delivered now, for `/readyz`; None if they can."""
-        ...
-
-    def coverage(self) -> Mapping[str, Any]:
-        """Return which goldens matched a session and which never did, as JSON values, for `/coverage`."""
-        ...
-
-    def metrics(self) -> Iterable[Sample]:
-        """Return the counters since the start, for `/metrics`. Names begin with `goldspan_`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ class Intake:
 
 
 class GatewayPipeline:
-    """A `Pipeline` that scores what it accepts and sends it through an exporter."""
+    """Scores what it accepts and sends it through an exporter."""
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ class GatewayPipeline:
             self.judge.thread.start()
 
     def accept(self, request: ExportRequest) -> AcceptResult:
-        """Write a request to the journal and queue it for the worker; returns once it is durable."""
+        """Store a request; return when that is durable. Called from many threads at once; never raises."""
         return self.intake.accept(request)
 
     # The worker's thread.

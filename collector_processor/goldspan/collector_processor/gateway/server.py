@@ -16,7 +16,7 @@ from goldspan.collector_processor.gateway.deliver.exporters import (
     ExporterBySignal,
     open_exporter,
 )
-from goldspan.collector_processor.gateway.interfaces import Exporter, Pipeline
+from goldspan.collector_processor.gateway.interfaces import Exporter
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver
 from goldspan.collector_processor.gateway.receive.request_handler import RequestHandler
@@ -45,7 +45,7 @@ _WORKERS = 16
 _GRACE_SECONDS = 5.0
 """Longest time that requests in progress may take at a shutdown."""
 
-NewPipeline = Callable[[GatewaySettings, Mapping[str, str], Exporter, GoldenIndex], Pipeline]
+NewPipeline = Callable[[GatewaySettings, Mapping[str, str], Exporter, GoldenIndex], GatewayPipeline]
 """Makes the pipeline."""
 
 
@@ -86,7 +86,7 @@ class GatewayServer:
         self._credential_reloader = FileReloader(credential_files(settings), self._reload_credentials, retry=True)
         self._file_watch = FileWatch(settings.watch_files, check=self._check_files, reload=self._reload_files)
         self._handler = RequestHandler(
-            self._pipeline,
+            self._pipeline.accept,
             settings.limits,
             self._workers,
             tokens=self._tokens,
@@ -259,7 +259,7 @@ def check_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> None
 
 def open_pipeline(
     settings: GatewaySettings, environ: Mapping[str, str], exporter: Exporter, goldens: GoldenIndex
-) -> Pipeline:
+) -> GatewayPipeline:
     """Make the pipeline, which starts with what the journal holds. Raises FileError, SettingsError."""
     pipeline = settings.pipeline(environ)
     if not settings.goldens:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
@@ -199,7 +199,10 @@ class Tenant:
                 fed, waiting = self._feed(part, number, now, hold=not already_sent)
                 facts += fed
                 held |= waiting
-        return self._hold_decision(groups, held, facts)
+        if not held:
+            return HoldDecision(facts=tuple(facts))
+        forward = [SpanGroup(one.envelope, [span for span in one.spans if id(span) not in held]) for one in groups]
+        return HoldDecision(frozenset(held.values()), join_request(forward), tuple(facts))
 
     def receive_logs(self, body: bytes, now: float) -> tuple[Record, ...]:
         """Feed the log records that concern spans to the engine, and return them."""
@@ -361,16 +364,6 @@ class Tenant:
                 self._on_problem(Problem("dropped_text", f"trace {record.trace_id} has too much text", ""))
                 trace.lost_text = True
         return record, wanted
-
-    def _hold_decision(
-        self, groups: Sequence[SpanGroup], held: Mapping[int, SpanRef], facts: Sequence[Record]
-    ) -> HoldDecision:
-        if not held:
-            return HoldDecision(facts=tuple(facts))
-        forward = [
-            SpanGroup(group.envelope, [span for span in group.spans if id(span) not in held]) for group in groups
-        ]
-        return HoldDecision(frozenset(held.values()), join_request(forward), tuple(facts))
 
     def _output(self, output: EngineOutput, past_timeout: int = 0) -> TenantOutput:
         for evaluation in output.evaluations:

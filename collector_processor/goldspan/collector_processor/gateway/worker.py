@@ -15,19 +15,11 @@ from typing import Any
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
-from goldspan.collector_processor.encoded_spans.span_groups import (
-    SpanGroup,
-    join_request,
-)
+from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport, SessionsWithoutGolden
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
-from goldspan.collector_processor.gateway.deliver.outbox import (
-    AcceptedBody,
-    DeadLetters,
-    DeliveryQueue,
-    Outbox,
-    RequestSources,
-)
+from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher
+from goldspan.collector_processor.gateway.deliver.outbox import AcceptedBody, DeadLetters, Outbox, RequestSources
 from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal
@@ -55,7 +47,7 @@ class Worker:
         settings: PipelineSettings,
         *,
         journal: Journal | None,
-        queue: DeliveryQueue,
+        queue: Dispatcher,
         instance: str,
         on_failure: Callable[[str, Exception], object],
         on_results: Callable[[Sequence[Evaluation]], object] | None = None,

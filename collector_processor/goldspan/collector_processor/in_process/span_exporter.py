@@ -220,13 +220,15 @@ class ToolParameterMatchExporter(SpanExporter):
         # The calls' thread may hang in an export, which this ends.
         ending = BoundedCalls("goldspan-shutdown")
         ending.run(lambda: self._shut_inner_down(end), max(_GRACE, end - time.monotonic()))
-        ending.run(lambda: self._pipeline.close_events(end - time.monotonic()), max(_GRACE, end - time.monotonic()))
+        ending.run(
+            lambda: self._pipeline.events.close(max(0.0, end - time.monotonic())), max(_GRACE, end - time.monotonic())
+        )
         ending.close()
 
     def _flush(self, end: float, since: float) -> bool:
         flushed = self._pipeline.flush(max(0.0, end - time.monotonic()), exits_from=since)
         try:
-            flushed = self._pipeline.flush_events(end - time.monotonic()) and flushed
+            flushed = self._pipeline.events.flush(max(0.0, end - time.monotonic())) and flushed
             inner_flushed = self._inner.force_flush(max(0, int((end - time.monotonic()) * 1000)))
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
             self._telemetry.failure("export", error)

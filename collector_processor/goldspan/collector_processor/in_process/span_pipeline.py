@@ -30,7 +30,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -39,11 +39,12 @@ from opentelemetry.util.types import AttributeValue
 from goldspan.collector_processor.daemon_threads import Timer, call_in_forked_children
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import (
+    EventEmitter,
     MetricEmitter,
     SelfTelemetry,
     suppressed_instrumentation,
 )
-from goldspan.collector_processor.emit.evaluation import Evaluation, span_attributes
+from goldspan.collector_processor.emit.evaluation import span_attributes
 from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport
@@ -52,6 +53,9 @@ from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter, estimated_size
 from goldspan.mappers.readers.sdk import attributes_of
 from goldspan.mappers.spans import LogView
+
+if TYPE_CHECKING:
+    from goldspan.collector_processor.in_process.otlp_sender import OtlpEvents
 
 _logger = logging.getLogger("goldspan")
 
@@ -80,22 +84,6 @@ class HoldSettings:
     max_bytes: int = 64 * 1024 * 1024
 
 
-class Events(Protocol):
-    """Takes events."""
-
-    def emit(self, evaluation: Evaluation) -> None:
-        """Write one event. May raise."""
-        ...
-
-    def flush(self, seconds: float) -> bool:
-        """Send what waits. False if some still does after so many seconds."""
-        ...
-
-    def close(self, seconds: float) -> bool:
-        """Send what waits, and drop what was not sent within so many seconds. False if that was some."""
-        ...
-
-
 class SpanPipeline:
     """Reads spans, holds those that may get a score, and exports all of them by the inner exporter.
 
@@ -112,7 +100,7 @@ class SpanPipeline:
         target: str,
         new_filter: Callable[[], TraceFilter] | None,
         hold: HoldSettings,
-        events: Events,
+        events: EventEmitter | OtlpEvents,
         metrics: MetricEmitter,
         telemetry: SelfTelemetry,
     ) -> None:
@@ -123,7 +111,7 @@ class SpanPipeline:
             target: Where it sends them to, for the log.
             new_filter: Makes the trace filter with its engine. None: export every span as it is.
             hold: How many spans are held, and for how long.
-            events: Writes events.
+            events: Writes events. Flushing and closing them needs no lock.
             metrics: Records scores.
             telemetry: Counts what happens to spans, and failures.
 
@@ -132,7 +120,7 @@ class SpanPipeline:
         self._outage = ExportOutage(target)
         self._new_filter = new_filter
         self._hold_settings = hold
-        self._events = events
+        self.events = events
         self._metrics = metrics
         self._telemetry = telemetry
         self._closed = False
@@ -209,14 +197,6 @@ class SpanPipeline:
                 len(self._held),
                 self._outage.target,
             )
-
-    def flush_events(self, seconds: float) -> bool:
-        """Send the events that wait, without the lock. False if some still do after so many seconds."""
-        return self._events.flush(max(0.0, seconds))
-
-    def close_events(self, seconds: float) -> bool:
-        """Send the events that wait for so long at most. False if some were dropped."""
-        return self._events.close(max(0.0, seconds))
 
     @property
     def is_entered(self) -> bool:
@@ -306,7 +286,7 @@ class SpanPipeline:
             try:
                 if (held := self._held.get(evaluation.target)) is not None:
                     held.annotate(evaluation.metric, span_attributes(evaluation))
-                self._events.emit(evaluation)
+                self.events.emit(evaluation)
             except Exception as error:  # noqa: BLE001 - log record processors are the user's
                 self._telemetry.failure("events", error)
         try:

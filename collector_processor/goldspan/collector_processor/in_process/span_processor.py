@@ -12,7 +12,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Unpack
 
 from opentelemetry.context import Context
 from opentelemetry.sdk._logs import LogRecordProcessor, ReadWriteLogRecord
@@ -126,18 +126,6 @@ def _supported(**arguments: Any) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if name in known and value is not None}
 
 
-_logger = logging.getLogger("goldspan")
-
-
-@runtime_checkable
-class LogRecordReceiver(Protocol):
-    """`ToolParameterMatchSpanProcessor` or `ToolParameterMatchExporter`."""
-
-    def add_log_record(self, record: object) -> None:
-        """Queue a log record of the SDK. Never raises and never blocks."""
-        ...
-
-
 class ToolParameterMatchLogRecordProcessor(LogRecordProcessor):
     """Passes log records to the processor or exporter that scores the spans they belong to.
 
@@ -146,13 +134,12 @@ class ToolParameterMatchLogRecordProcessor(LogRecordProcessor):
     2048 of them; goldspan reads the queue when it exports or scores the next time, and ignores its own events.
     """
 
-    def __init__(self, span_processor: LogRecordReceiver) -> None:
+    def __init__(self, span_processor: ToolParameterMatchSpanProcessor | ToolParameterMatchExporter) -> None:
         """Pass records to the processor, or exporter, on the tracer provider. Raises `SettingsError` for another."""
-        found = cast("object", span_processor)  # callers without a type checker may pass anything
-        if isinstance(found, type) or not isinstance(found, LogRecordReceiver):
+        if isinstance(span_processor, type) or not hasattr(span_processor, "add_log_record"):
             raise SettingsError(
-                f"span_processor: found a {type(found).__name__}, expected the ToolParameterMatchSpanProcessor or "
-                "ToolParameterMatchExporter that scores the spans"
+                f"span_processor: found a {type(span_processor).__name__}, expected the "
+                "ToolParameterMatchSpanProcessor or ToolParameterMatchExporter that scores the spans"
             )
         self._receiver = span_processor
 

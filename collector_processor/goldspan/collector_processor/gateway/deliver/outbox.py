@@ -21,10 +21,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from goldspan.collector_processor.encoded_spans.call_records import encode_record, pieces_of
-from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
+from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, PendingRequest
 from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, ExportRequest, Refused
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogEntry, make_private, write_private
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal, Outgoing, encode_refs
@@ -80,23 +79,6 @@ class DeadLetters:
             self.dropped += 1
 
 
-class DeliveryQueue(Protocol):
-    """Where requests are put to be delivered."""
-
-    @property
-    def is_slow(self) -> bool:
-        """So much waits that a new request should be on disk, too."""
-        ...
-
-    def put(self, pending: PendingRequest) -> None:
-        """Deliver a request later."""
-        ...
-
-    def withdraw(self, pending: PendingRequest) -> bool:
-        """Remove a request that is no longer needed; False if it is being delivered, or was."""
-        ...
-
-
 @dataclass(slots=True)
 class AcceptedBody:
     """An acknowledged request that is not done."""
@@ -133,7 +115,7 @@ class Outbox:
 
     def __init__(
         self,
-        queue: DeliveryQueue,
+        queue: Dispatcher,
         journal: Journal | None,
         dead_letters: DeadLetters | None,
         is_open: Callable[[str, str], bool],
@@ -247,12 +229,9 @@ class Outbox:
     def replace(self, before: PendingRequest | None, request: ExportRequest) -> PendingRequest:
         """Send a request that contains all of an earlier one, and withdraw the earlier one if it still waits."""
         if before is not None and isinstance(before.sources, RequestSources):
-            withdrawn = before in self._after_commit
-            if withdrawn:
+            if waited := before in self._after_commit:
                 self._after_commit.remove(before)
-            elif self._queue.withdraw(before):
-                withdrawn = True
-            if withdrawn and before.sources.row is not None:
+            if (waited or self._queue.withdraw(before)) and before.sources.row is not None:
                 self.changes.delivered.add(before.sources.row)
         return self.send_after_commit(request)
 
@@ -331,23 +310,17 @@ class Outbox:
         crash they may be sent again; and a row that was delivered need not be written.
         """
         changes = self._gather()
-        problems: list[str] = []
-        if self._journal is not None and changes:
-            try:
-                problems = self._journal.commit(changes, retained_since)
-            except BaseException:
-                self.changes = changes.followed_by(self.changes)
-                for pending in self._after_commit:
-                    pending.load = None  # its row is not there to be read
-                self._send_waiting()
-                raise
-        self._send_waiting()
-        return problems
-
-    def _send_waiting(self) -> None:
-        waiting, self._after_commit = self._after_commit, []
-        for pending in waiting:
-            self._queue.put(pending)
+        try:
+            return self._journal.commit(changes, retained_since) if self._journal is not None and changes else []
+        except BaseException:
+            self.changes = changes.followed_by(self.changes)
+            for pending in self._after_commit:
+                pending.load = None  # its row is not there to be read
+            raise
+        finally:
+            waiting, self._after_commit = self._after_commit, []
+            for pending in waiting:
+                self._queue.put(pending)
 
     def _gather(self) -> Changes:
         for number in self._touched:

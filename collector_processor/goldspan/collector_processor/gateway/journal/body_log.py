@@ -123,7 +123,7 @@ class BodyLog:
             yield from self._read_patiently(segment)
             # Numbers rise from segment to segment, so the name of a new one is that of none.
             most = segment.size // _HEADER.size if segment.unread else 1
-            self._next = max(self._next, _first_number(path) + most)
+            self._next = max(self._next, number_of(path) + most)
 
     def append(self, request: ExportRequest, received: float) -> LogEntry:
         """Write a body and, with `sync`, wait for the disk. Raises `LogFullError` or `OSError`."""
@@ -334,10 +334,18 @@ def _sync_folder(folder: Path) -> None:
         os.close(file)
 
 
-def _first_number(path: Path) -> int:
-    """Return the number in a segment's name, which is that of its first body."""
-    digits = path.stem.rpartition("-")[2]
+def number_of(path: Path) -> int:
+    """Return the number at the end of a file's name, which in a segment is that of its first body; 0 without one."""
+    digits = path.name.removesuffix(".log").rpartition("-")[2]
     return int(digits) if digits.isdecimal() else 0
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file; 0 if there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _entry_at(head: bytes, file: IO[bytes], segment: _Segment, at: int) -> tuple[LogEntry | None, int]:
@@ -408,10 +416,7 @@ class Reserve:
     @property
     def size(self) -> int:
         """Bytes that are reserved now."""
-        try:
-            return self._path.stat().st_size
-        except OSError:
-            return 0
+        return size_of(self._path)
 
     def take(self) -> bool:
         """Reserve the room; return whether it is reserved and as much is free besides."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.collector_processor.compression import crc32
-from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, write_private
+from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, number_of, size_of, write_private
 
 _FORMAT = 1
 """The version of the tables, in `pragma user_version`. Version 0 had no check sums."""
@@ -347,7 +347,7 @@ class Database:
             raise OSError(f"the journal's database cannot be read: {error}") from error
         log = log or _content(self._parts["-wal"])
         self.close()
-        number = 1 + max(map(_number, self._damaged()), default=0)
+        number = 1 + max(map(number_of, self._damaged()), default=0)
         kept = self.path.with_name(f"{self.path.name}.unreadable-{number}")
         saved, lost = _saved_rows(self.path, log)
         try:
@@ -356,7 +356,7 @@ class Database:
             raise OSError(f"{self.path} is damaged ({error}) and cannot be replaced: {why}") from why
         self.is_new = False
         self.lost_requests |= any("outgoing" in one for one in lost) or not saved["outgoing"]
-        for old in sorted(self._damaged(), key=_number)[:-_KEPT_DATABASES]:
+        for old in sorted(self._damaged(), key=number_of)[:-_KEPT_DATABASES]:
             for ending in _ENDINGS:
                 old.with_name(old.name + ending).unlink(missing_ok=True)
         counts = ", ".join(f"{len(rows)} of {table}" for table, rows in saved.items() if rows) or "none"
@@ -387,7 +387,7 @@ class Database:
             raise
 
     def _damaged(self) -> list[Path]:
-        return [one for one in self.path.parent.glob(f"{self.path.name}.unreadable-*") if _number(one)]
+        return [one for one in self.path.parent.glob(f"{self.path.name}.unreadable-*") if number_of(one)]
 
 
 def _set_up(connection: sqlite3.Connection, statements: Iterable[str]) -> None:
@@ -398,11 +398,6 @@ def _set_up(connection: sqlite3.Connection, statements: Iterable[str]) -> None:
 
 def _text(value: bytes) -> str:
     return value.decode("utf-8", "backslashreplace")
-
-
-def _number(path: Path) -> int:
-    digits = path.name.rpartition("-")[2]
-    return int(digits) if digits.isdecimal() else 0
 
 
 def _names(table: str) -> str:
@@ -423,14 +418,6 @@ def insert_into(table: str) -> str:
     """Return the statement that puts a row with its check sum into a table."""
     marks = ", ".join("?" * (len(COLUMNS[table]) + 1))
     return f"insert or replace into {table} ({_names(table)}, sum) values ({marks})"
-
-
-def size_of(path: Path) -> int:
-    """Return the bytes of a file; 0 if there is none."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def _empty() -> sqlite3.Connection:

@@ -24,14 +24,20 @@ import msgspec
 
 from goldspan.collector_processor.encoded_spans.call_records import SCHEMA
 from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
-from goldspan.collector_processor.gateway.journal.body_log import BodyLog, LogEntry, LogFullError, Reserve, make_private
+from goldspan.collector_processor.gateway.journal.body_log import (
+    BodyLog,
+    LogEntry,
+    LogFullError,
+    Reserve,
+    make_private,
+    size_of,
+)
 from goldspan.collector_processor.gateway.journal.database import (
     COLUMNS,
     Database,
     Row,
     delete_from,
     insert_into,
-    size_of,
     with_sum,
 )
 from goldspan.collector_processor.otlp_signals import Signal

@@ -7,11 +7,18 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from goldspan.collector_processor.gateway.interfaces import Accepted, Busy, ExportRequest, Headers, Pipeline, Rejected
+from goldspan.collector_processor.gateway.interfaces import (
+    Accepted,
+    AcceptResult,
+    Busy,
+    ExportRequest,
+    Headers,
+    Rejected,
+)
 from goldspan.collector_processor.gateway.otlp_responses import OtlpResponse, RequestStatus
 from goldspan.collector_processor.gateway.receive.otlp_json_requests import (
     JSON_BYTES_A_VALUE,
@@ -63,20 +70,23 @@ class RequestHandler:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        accept: Callable[[ExportRequest], AcceptResult],
         limits: RequestLimits,
         workers: Executor,
         *,
         tokens: BearerTokens | None = None,
         forwarded: Iterable[str] = (),
     ) -> None:
-        """Forward the headers named in `forwarded`, in lower case."""
+        """Pass requests to `accept`, with the headers named in `forwarded`, in lower case.
+
+        `accept` is called from many threads at once, and never raises.
+        """
         self.limits = limits
         self.tokens = tokens or BearerTokens()
         self.in_flight = InFlightRequests(limits)
         self.closing = False
         """Whether new requests are refused because the gateway shuts down."""
-        self._pipeline = pipeline
+        self._accept = accept
         self._workers = workers
         self._forwarded = frozenset(forwarded)
         self._decompression = DecompressionLimits(
@@ -163,7 +173,7 @@ class RequestHandler:
                 f"body: more than {self.limits.max_request_bytes // _BYTES_A_RECORD:,} records; send smaller requests"
             )
             return OtlpResponse(RequestStatus.TOO_LARGE, message)
-        match self._pipeline.accept(ExportRequest(request.signal, body, request.headers)):
+        match self._accept(ExportRequest(request.signal, body, request.headers)):
             case Accepted():
                 return OtlpResponse(RequestStatus.OK, message, rejected=rejected, bad_fields=bad_fields)
             case Busy(seconds, why):
