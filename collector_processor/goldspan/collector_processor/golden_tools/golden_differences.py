@@ -111,11 +111,7 @@ def calls_document(calls: Sequence[ExpectedCall]) -> list[JsonValue]:
 
 def turn_document(turn: GoldenTurn) -> dict[str, JsonValue]:
     """Return a golden's turn as a golden file writes it."""
-    document: dict[str, JsonValue] = {}
-    if turn.user is not None:
-        document["user"] = turn.user
-    if turn.turn_id is not None:
-        document["turn_id"] = turn.turn_id
+    document = {name: key for name in ("user", "turn_id") if (key := getattr(turn, name)) is not None}
     return document | lists_document(turn.calls, turn.alternatives)
 
 
@@ -130,15 +126,8 @@ def lists_document(
 
 def golden_document(golden: Golden) -> dict[str, JsonValue]:
     """Return a golden as a golden file writes it, without its criterion."""
-    document: dict[str, JsonValue] = {}
-    if golden.session is not None:
-        document["session"] = golden.session
-    if golden.session_pattern is not None:
-        document["session_pattern"] = golden.session_pattern
-    if golden.attribute:
-        document["attribute"] = dict(golden.attribute)
-    if golden.first_user_text is not None:
-        document["first_user_text"] = golden.first_user_text
+    joins = {name: getattr(golden, name) for name in ("session", "session_pattern", "attribute", "first_user_text")}
+    document: dict[str, JsonValue] = {name: key for name, key in joins.items() if key is not None and key != {}}
     if golden.calls is not None:
         return {**document, **(lists_document(golden.calls, golden.alternatives) or {"calls": []})}
     return {**document, "turns": [turn_document(turn) for turn in golden.turns]}

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,8 +30,6 @@ from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown_name
 from goldspan.scoring.sessions import JsonValue
 
-_FORBIDDEN = "is forbidden: change that by hand if it is allowed now"
-_UNSEEN = "was never seen: remove it by hand if that is right"
 _INDENT = re.compile(r"\n( +)")
 
 
@@ -74,9 +73,9 @@ def acceptable_changes(
         for change in _combined(runs):
             name = change.tool or f"turn {(change.turn or 0) + 1}"
             if change.note == "forbidden":
-                by_hand.append(f"{golden.key}: {name} {_FORBIDDEN}")
+                by_hand.append(f"{golden.key}: {name} is forbidden: change that by hand if it is allowed now")
             elif not change.tool and change.after is NOTHING:
-                by_hand.append(f"{golden.key}: {name} {_UNSEEN}")
+                by_hand.append(f"{golden.key}: {name} was never seen: remove it by hand if that is right")
             elif refused := _refusal(change):
                 by_hand.append(f"{golden.key}: {shown_name(name)}: {refused}: change that by hand")
             elif not change.scored and not extra_calls:
@@ -180,40 +179,13 @@ class GoldenFile:
             FileError: the file is written in a way that cannot be changed in place.
 
         """
-        document, text = self.document, self.text
-        for edit, edited in self._edits(accepted, added):
-            document = edited
-            if self.suffix in {".yaml", ".yml"}:
-                text = self._edited(text, edit, document)
-        return text if self.suffix in {".yaml", ".yml"} else self._rewritten(document)
-
-    def _edits(
-        self, accepted: Sequence[AcceptableChange], added: Sequence[JsonValue]
-    ) -> Iterator[tuple[Edit, JsonValue]]:
-        document = self.document
+        editing = _Editing(self.file, self.document, self.text if self.suffix in {".yaml", ".yml"} else None)
         for position in dict.fromkeys(acceptable.golden for acceptable in accepted):
             changes = [acceptable.change for acceptable in accepted if acceptable.golden == position]
-            for edit, document in edits_for(document, position, changes):  # noqa: B020 - each step starts from the last
-                yield edit, document
+            editing.accept(("goldens", position), changes)
         for golden in added:
-            insertion = InsertItem(("goldens", len(_at(document, ("goldens",)))), golden)
-            document = edit_document(document, insertion)
-            yield insertion, document
-
-    def _edited(self, text: str, edit: Edit, expected: JsonValue) -> str:
-        notes = MistakeCollector(self.file)
-        try:
-            text = edit_yaml(text, edit)
-            fine = read_yaml(text, notes) == expected and not notes.mistakes
-        except Exception as error:
-            raise self._refused(edit.path) from error
-        if not fine:
-            raise self._refused(edit.path)
-        return text
-
-    def _refused(self, path: ValuePath) -> FileError:
-        message = "cannot be changed in place (anchors, tags or unusual layout): change it by hand, or record it anew"
-        return FileError(Mistake(self.file, path_text(path), message))
+            editing.append(("goldens",), golden)
+        return self._rewritten(editing.document) if editing.text is None else editing.text
 
     def _rewritten(self, document: JsonValue) -> str:
         if self.suffix == ".jsonl":
@@ -224,115 +196,112 @@ class GoldenFile:
         return text + ("\n" if self.text.endswith("\n") else "")
 
 
-# The edits of a golden file that make it expect what was seen.
+class _Editing:
+    """A golden file on the way to expecting what was seen: its document, and of YAML the text, edited in place."""
 
+    def __init__(self, file: str, document: JsonValue, text: str | None) -> None:
+        self.file, self.document, self.text = file, document, text
 
-def edits_for(document: JsonValue, golden: int, changes: Sequence[Change]) -> Iterator[tuple[Edit, JsonValue]]:
-    """Yield the edits that make one golden expect what was seen, each with the document that it leaves.
+    def make(self, edit: Edit) -> None:
+        self.document = edit_document(self.document, edit)
+        if self.text is None:
+            return
+        notes = MistakeCollector(self.file)
+        try:
+            self.text = edit_yaml(self.text, edit)
+            if read_yaml(self.text, notes) != self.document or notes.mistakes:
+                raise ValueError("the text says something else")
+        except Exception as error:
+            message = (
+                "cannot be changed in place (anchors, tags or unusual layout): change it by hand, or record it anew"
+            )
+            raise FileError(Mistake(self.file, path_text(edit.path), message)) from error
 
-    `golden` is the golden's position in the document. Changes of single values come first, then lists of calls from
-    their ends, so that every place is still what it was when its edit comes.
-    """
-    top: ValuePath = ("goldens", golden)
-    values = [change for change in changes if change.place is not None and change.path]
-    calls = [change for change in changes if change.place is not None and not change.path]
-    for change in values:
-        if change.place is not None:
-            path = (*call_path(document, top, change.place), *change.path)
-            gone = change.after is NOTHING
-            if gone and path[-2] == "args" and len(_at(document, path[:-1])) == 1:
-                path = path[:-1]
-            edit: Edit = RemoveValue(path) if gone else SetValue(path, change.after)
-            document = edit_document(document, edit)
-            yield edit, document
-    calls.reverse()
-    for change in sorted(calls, key=_from_the_end):
-        for step in _edits_of_call(document, top, change):
-            document = edit_document(document, step)
-            yield step, document
-    for change in changes:
-        if not change.tool and change.turn is not None and change.before is NOTHING:
-            added = InsertItem((*top, "turns", len(_at(document, (*top, "turns")))), change.after)
-            document = edit_document(document, added)
-            yield added, document
+    def accept(self, top: ValuePath, changes: Sequence[Change]) -> None:
+        """Make the golden at this place expect what was seen.
 
+        Changes of single values come first, then lists of calls from their ends, so that every place is still what it
+        was when its edit comes. Behind one call, what is put there comes before the call is removed.
+        """
+        placed = [(change.place, change) for change in changes if change.place is not None]
+        for place, change in placed:
+            if change.path:
+                path = (*self.call_path(top, place), *change.path)
+                gone = change.after is NOTHING
+                if gone and path[-2] == "args" and len(self.at(path[:-1])) == 1:
+                    path = path[:-1]
+                self.make(RemoveValue(path) if gone else SetValue(path, change.after))
+        calls = [
+            (-(place.turn or 0), -place.call, change.before is not NOTHING, place, change.after)
+            for place, change in reversed(placed)
+            if not change.path
+        ]
+        for *_, gone, place, call in sorted(calls, key=itemgetter(0, 1, 2)):
+            if gone:
+                self.remove_call(self.call_path(top, place))
+            else:
+                self.insert_call(top, place, call)
+        for change in changes:
+            if not change.tool and change.turn is not None and change.before is NOTHING:
+                self.append((*top, "turns"), change.after)
 
-def _from_the_end(change: Change) -> tuple[int, int, int]:
-    """Order changes of calls from the last one; behind one call, what is put there before it is removed."""
-    if change.place is None:
-        return 0, 0, 0
-    return -(change.place.turn or 0), -change.place.call, int(change.before is not NOTHING)
+    def append(self, path: ValuePath, value: JsonValue) -> None:
+        self.make(InsertItem((*path, len(self.at(path))), value))
 
-
-def _edits_of_call(document: JsonValue, top: ValuePath, change: Change) -> Iterator[Edit]:
-    if change.place is None:
-        return
-    if change.before is not NOTHING:
-        yield from _removed(document, call_path(document, top, change.place))
-        return
-    lists = _lists(document, top, change.place)
-    if change.place.call < 0 or not lists:
-        around = top if change.place.turn is None else (*top, "turns", change.place.turn)
-        if lists:
-            yield InsertItem((*lists[0], 0), change.after)
+    def insert_call(self, top: ValuePath, place: CallPlace, call: JsonValue) -> None:
+        lists = self.lists(top, place)
+        if not lists:
+            around = top if place.turn is None else (*top, "turns", place.turn)
+            self.make(SetValue((*around, "calls"), [call]))
+        elif place.call < 0:
+            self.make(InsertItem((*lists[0], 0), call))
         else:
-            yield SetValue((*around, "calls"), [change.after])
-        return
-    path = call_path(document, top, change.place)
-    if "parallel" in path and not change.place.in_group:
-        path = path[: path.index("parallel")]
-    if isinstance(index := path[-1], int):
-        yield InsertItem((*path[:-1], index + 1), change.after)
+            path = self.call_path(top, place)
+            if "parallel" in path and not place.in_group:
+                path = path[: path.index("parallel")]
+            if isinstance(index := path[-1], int):
+                self.make(InsertItem((*path[:-1], index + 1), call))
 
-
-def _removed(document: JsonValue, path: ValuePath) -> Iterator[Edit]:
-    """Remove a call, and what is empty then."""
-    around = _at(document, path[:-1])
-    if len(around) > 1:
-        yield RemoveValue(path)
-    elif path[-2] == "parallel":
-        yield from _removed(document, path[:-2])
-    elif "turns" in path:
-        yield RemoveValue(path[:-1])
-    else:
-        yield SetValue(path[:-1], [])
-
-
-def call_path(document: JsonValue, top: ValuePath, place: CallPlace) -> ValuePath:
-    """Return the path to a call by its number. Raises LookupError where there is none."""
-    paths = [path for calls in _lists(document, top, place) for path in _calls(document, calls)]
-    return paths[place.call]
-
-
-def _lists(document: JsonValue, top: ValuePath, place: CallPlace) -> list[ValuePath]:
-    """Return the paths to the lists in which the call with this number is counted."""
-    golden = _at(document, top)
-    around = [top] if place.turn is None else [(*top, "turns", place.turn)]
-    if place.turn is None and "turns" in golden:
-        around = [(*top, "turns", index) for index in range(len(golden["turns"]))]
-    found: list[ValuePath] = []
-    for path in around:
-        fields = _at(document, path)
-        if "any_of" in fields:
-            found.append((*path, "any_of", place.alternative or 0))
-        elif "calls" in fields:
-            found.append((*path, "calls"))
-    return found
-
-
-def _calls(document: JsonValue, path: ValuePath) -> Iterator[ValuePath]:
-    for index, item in enumerate(_at(document, path)):
-        if is_mapping(item) and "parallel" in item:
-            for number, _ in enumerate(item["parallel"]):
-                yield (*path, index, "parallel", number)
+    def remove_call(self, path: ValuePath) -> None:
+        """Remove a call, and what is empty then."""
+        if len(self.at(path[:-1])) > 1:
+            self.make(RemoveValue(path))
+        elif path[-2] == "parallel":
+            self.remove_call(path[:-2])
         else:
-            yield (*path, index)
+            self.make(RemoveValue(path[:-1]) if "turns" in path else SetValue(path[:-1], []))
 
+    def call_path(self, top: ValuePath, place: CallPlace) -> ValuePath:
+        """Return the path to a call by its number. Raises LookupError where there is none."""
+        return [path for calls in self.lists(top, place) for path in self.calls(calls)][place.call]
 
-def _at(document: JsonValue, path: ValuePath) -> Any:
-    found: Any = document
-    for step in path:
-        if not (is_mapping(found) or is_sequence(found)):
-            raise LookupError(step)
-        found = cast("Any", found)[step]
-    return found
+    def lists(self, top: ValuePath, place: CallPlace) -> list[ValuePath]:
+        """Return the paths to the lists in which the call with this number is counted."""
+        golden = self.at(top)
+        around = [top] if place.turn is None else [(*top, "turns", place.turn)]
+        if place.turn is None and "turns" in golden:
+            around = [(*top, "turns", index) for index in range(len(golden["turns"]))]
+        found: list[ValuePath] = []
+        for path in around:
+            fields = self.at(path)
+            if "any_of" in fields:
+                found.append((*path, "any_of", place.alternative or 0))
+            elif "calls" in fields:
+                found.append((*path, "calls"))
+        return found
+
+    def calls(self, path: ValuePath) -> Iterator[ValuePath]:
+        for index, item in enumerate(self.at(path)):
+            if is_mapping(item) and "parallel" in item:
+                for number, _ in enumerate(item["parallel"]):
+                    yield (*path, index, "parallel", number)
+            else:
+                yield (*path, index)
+
+    def at(self, path: ValuePath) -> Any:
+        found: Any = self.document
+        for step in path:
+            if not (is_mapping(found) or is_sequence(found)):
+                raise LookupError(step)
+            found = cast("Any", found)[step]
+        return found
