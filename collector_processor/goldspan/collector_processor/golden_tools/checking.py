@@ -131,7 +131,7 @@ def _in_file(source: str) -> Iterator[GoldenRemark]:
     if is_mapping(document) and is_sequence(document.get("goldens")):
         for index, golden in enumerate(document["goldens"]):
             if is_mapping(golden):
-                for code, where, message in _in_golden(golden, ("goldens", index)):
+                for code, where, message in _in_fields(golden, ("goldens", index)):
                     line = notes.line(where)
                     yield GoldenRemark(code, f"{source}:{line}" if line else source, path_text(where), message)
 
@@ -140,33 +140,28 @@ _Found = tuple[str, ValuePath, str]
 """Code, place and message."""
 
 
-def _in_golden(golden: Mapping[str, Any], where: ValuePath) -> Iterator[_Found]:
-    yield from _in_lists(golden, where)
-    for index, turn in enumerate(golden.get("turns") or ()):
-        if is_mapping(turn):
-            yield from _in_lists(turn, (*where, "turns", index))
-
-
-def _in_lists(fields: Mapping[str, Any], where: ValuePath) -> Iterator[_Found]:
+def _in_fields(fields: Mapping[str, Any], where: ValuePath) -> Iterator[_Found]:
+    """Look into a golden, or into a turn of one."""
     calls = fields.get("calls")
     if is_sequence(calls) and not calls:
         message = (
             'expects nothing, so nothing is judged: where no tool may be called, write {name: "*", forbidden: true}'
         )
         yield "empty_calls", (*where, "calls"), message
-    for place, call in _calls_in(calls, (*where, "calls")):
-        yield from _in_call(call, place)
+    yield from _in_calls(calls, (*where, "calls"))
     for number, one in enumerate(fields.get("any_of") or ()):
-        for place, call in _calls_in(one, (*where, "any_of", number)):
-            yield from _in_call(call, place)
+        yield from _in_calls(one, (*where, "any_of", number))
+    for index, turn in enumerate(fields.get("turns") or ()):
+        if is_mapping(turn):
+            yield from _in_fields(turn, (*where, "turns", index))
 
 
-def _calls_in(calls: JsonValue, where: ValuePath) -> Iterator[tuple[ValuePath, Mapping[str, Any]]]:
+def _in_calls(calls: JsonValue, where: ValuePath) -> Iterator[_Found]:
     for index, item in enumerate(calls if is_sequence(calls) else ()):
         if is_mapping(item) and "parallel" in item:
-            yield from _calls_in(item["parallel"], (*where, index, "parallel"))
+            yield from _in_calls(item["parallel"], (*where, index, "parallel"))
         elif is_mapping(item):
-            yield (*where, index), item
+            yield from _in_call(item, (*where, index))
 
 
 def _in_call(call: Mapping[str, Any], where: ValuePath) -> Iterator[_Found]:

@@ -91,7 +91,14 @@ def _clusters(newest_first: Sequence[Session]) -> Iterator[Cluster]:
     for session in newest_first:
         words = _words(session)
         near = Counter(index for word in words for index in by_word.get(word, ()))
-        found = next((index for index in sorted(near) if _alike(words, clusters[index].words)), None)
+        found = next(
+            (
+                index
+                for index in sorted(near)
+                if len(words & clusters[index].words) >= _ALIKE * len(words | clusters[index].words)
+            ),
+            None,
+        )
         if found is None:
             for word in words:
                 by_word.setdefault(word, []).append(len(clusters))
@@ -107,10 +114,6 @@ def _words(session: Session) -> frozenset[str]:
     """Return the words of the first message, without numbers and identifiers, in which alike messages differ."""
     words = words_of(normalised(user_text(session.turns[0].user_text) or ""))
     return frozenset(stem(word) for word in words if word not in FILLERS and not any(map(str.isdigit, word)))
-
-
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= _ALIKE * len(one | other)
 
 
 def _tools(session: Session) -> list[str]:

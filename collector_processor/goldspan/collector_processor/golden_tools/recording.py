@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from goldspan.collector_processor.golden_tools.writing import Comments
 from goldspan.collector_processor.replay.hints import NO_SESSION_ID
@@ -33,7 +33,6 @@ _MAX_DIGITS = 4_000
 _DEEPEST = MAX_DEPTH - 20
 """Arguments stand some levels deep themselves."""
 ABSENT: JsonValue = {"$absent": True}
-_T = TypeVar("_T")
 _SHORTEST_SECRET = 4
 """Shorter values stand in any text."""
 
@@ -325,7 +324,7 @@ def merge_sessions(recordings: Sequence[Sequence[RecordedTurn]]) -> MergedPart:
 def merge_turns(recordings: Sequence[RecordedTurn]) -> MergedPart:
     """Return one turn of a golden."""
     fields, said = _merged_user(recordings)
-    shapes = _distinct(_shape(turn.groups) for turn in recordings)
+    shapes = list(dict.fromkeys(_shape(turn.groups) for turn in recordings))
     called = [shape for shape in shapes if shape]
     lists = [merge_call_lists([turn.groups for turn in recordings if _shape(turn.groups) == one]) for one in called]
     said += [text for one in lists for text in one.disagreements]
@@ -350,7 +349,7 @@ def merge_turns(recordings: Sequence[RecordedTurn]) -> MergedPart:
 def _merged_user(recordings: Sequence[RecordedTurn]) -> tuple[dict[str, JsonValue], list[str]]:
     """Return the user's text if all recordings have one and the same, else what is to say of it."""
     users = [turn.user for turn in recordings if turn.user is not None]
-    different = _distinct(" ".join(text.split()) for text in users)
+    different = list(dict.fromkeys(" ".join(text.split()) for text in users))
     if len(different) > 1:
         return {}, [f"the user's text differs ({', '.join(shown(text, 40) for text in different)}): left out"]
     return ({"user": users[0]} if users and len(users) == len(recordings) else {}), []
@@ -379,7 +378,7 @@ def merge_calls(recordings: Sequence[RecordedCall]) -> MergedPart:
     if not known:
         captures = (call.capture for call in recordings)
         unknown = (Capture.NOT_CAPTURED if one is Capture.CAPTURED else one for one in captures)
-        states = _distinct(CAPTURE_WORDS[one] for one in unknown)
+        states = dict.fromkeys(CAPTURE_WORDS[one] for one in unknown)
         return MergedPart({"name": name}, {(): [f"arguments {' or '.join(states)} when this was recorded"]}, [])
     args: dict[str, JsonValue] = {}
     comments: list[str] = []
@@ -388,7 +387,7 @@ def merge_calls(recordings: Sequence[RecordedCall]) -> MergedPart:
         values = [call.args[argument] for call in known if call.args is not None and argument in call.args]
         hidden = [call.unknown[argument] for call in known if argument in call.unknown]
         if not values:
-            comments.append(f"{shown_name(argument)}: {' or '.join(_distinct(hidden))} when this was recorded")
+            comments.append(f"{shown_name(argument)}: {' or '.join(dict.fromkeys(hidden))} when this was recorded")
             continue
         value, differing = _merge_values(values, (argument,))
         said += [f"{shown_name(name)}: {text}" for text in differing]
@@ -457,7 +456,3 @@ def _optional(calls: list[Any]) -> Iterator[JsonValue]:
 
 def _comments_under(field: str, parts: Sequence[MergedPart]) -> dict[ValuePath, Sequence[str]]:
     return {(field, index, *where): lines for index, part in enumerate(parts) for where, lines in part.comments.items()}
-
-
-def _distinct(values: Iterable[_T]) -> list[_T]:
-    return list(dict.fromkeys(values))

@@ -116,16 +116,12 @@ def _key(name: str) -> str:
 
 
 def _scalar(value: JsonValue) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, float):
         digits, exponent, power = repr(value).partition("e")
         return digits + (".0" if exponent and "." not in digits else "") + exponent + power
-    return str(value)
+    return json.dumps(value)
 
 
 def _text(text: str) -> str:

@@ -126,12 +126,8 @@ def read_text(path: Path, notes: MistakeCollector) -> str:
         raise notes.unreadable(f"cannot be read: {error.strerror or error}") from None
 
 
-def json_copy(value: object, notes: MistakeCollector) -> JsonValue:
+def json_copy(value: object, notes: MistakeCollector, where: ValuePath = ()) -> JsonValue:
     """Copy values given in code deeply: mappings and tuples of any kind are welcome, anything but JSON is noted."""
-    return _plain(value, (), notes)
-
-
-def _plain(value: object, where: ValuePath, notes: MistakeCollector) -> JsonValue:
     if len(where) > MAX_DEPTH:
         raise notes.unreadable(f"nested more than {MAX_DEPTH} levels deep", where=where[:3])
     match value:
@@ -142,11 +138,11 @@ def _plain(value: object, where: ValuePath, notes: MistakeCollector) -> JsonValu
             for name, inner in cast("Mapping[object, object]", value).items():
                 if not isinstance(name, str):
                     notes.add(where, f"found the key {shown(name, 40)}, expected text")
-                copy[str(name)] = _plain(inner, (*where, str(name)), notes)
+                copy[str(name)] = json_copy(inner, notes, (*where, str(name)))
             return copy
         case list() | tuple():
             items = cast("Sequence[object]", value)
-            return [_plain(inner, (*where, index), notes) for index, inner in enumerate(items)]
+            return [json_copy(inner, notes, (*where, index)) for index, inner in enumerate(items)]
         case _:
             notes.add(where, f"found a {type(value).__name__}, expected a JSON value")
             return None

@@ -198,11 +198,6 @@ def keys_of(turn: Turn) -> tuple[TurnKey, ...]:
     return (*ids, *(("user text", _folded(text)) for text in user_texts(turn.user_text)))
 
 
-def is_turn_of(expected: GoldenTurn, turn: Turn) -> bool:
-    """Return whether a turn carries the golden turn's key. No key matches nothing."""
-    return key_of(expected) in keys_of(turn)
-
-
 def user_texts(content: Content) -> tuple[str, ...]:
     """Return what may be the text of a user's message: as it was written, and as far as that is JSON, the text in it.
 

@@ -61,7 +61,9 @@ def load_goldens(*sources: Source, criterion: Criterion | Mapping[str, Any] | No
             continue
         notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
         with suppress(Unreadable):
-            sets.append(_golden_set(_document(source, notes), notes, defaults))
+            document = _document(source, notes)
+            read = read_eval_set if is_eval_set(document) else read_golden_set
+            sets.append(read(document, notes, defaults))
         mistakes += notes.in_order()
     if mistakes := mistakes + duplicates_in(sets):
         raise GoldenFileError(*sorted(mistakes, key=lambda mistake: (mistake.file, mistake.line or 0)))
@@ -172,29 +174,16 @@ def _is_folder(path: Path) -> bool:
         return False  # reading it as a file says why it cannot be read
 
 
-def _is_odd(path: Path) -> bool:
-    """Whether reading may never end, or means something else each time."""
-    try:
-        return path.exists() and not path.is_file()
-    except OSError:
-        return False
-
-
 def read_document(path: Path, notes: MistakeCollector) -> JsonValue:
     """Read the document of a file by the end of its name. Raises Unreadable if the file as a whole is of no use."""
     read = READERS.get(path.suffix.lower())
     if read is None:
         raise notes.unreadable(f"expected a file whose name ends in {', '.join(sorted(READERS))}")
-    if _is_odd(path):
-        raise notes.unreadable("found a pipe, a device or a folder, expected a regular file")
+    with suppress(OSError):
+        if path.exists() and not path.is_file():  # reading may never end, or give something else each time
+            raise notes.unreadable("found a pipe, a device or a folder, expected a regular file")
     return read(read_text(path, notes), notes)
 
 
 def _document(source: str | Path | Mapping[str, Any], notes: MistakeCollector) -> JsonValue:
     return json_copy(source, notes) if isinstance(source, Mapping) else read_document(Path(source), notes)
-
-
-def _golden_set(document: JsonValue, notes: MistakeCollector, defaults: CriterionMapping) -> GoldenSet:
-    if is_eval_set(document):
-        return read_eval_set(document, notes, defaults)
-    return read_golden_set(document, notes, defaults)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Set
 from datetime import date
 from typing import NamedTuple
 
+from goldspan.scoring.grounding.words import UNITS
+
 _MONTHS = {
     name: number
     for number, names in enumerate(
@@ -56,13 +58,8 @@ _LATER_HALF = re.compile(r"\W*(?:in the |at |this )?(?:afternoon|evening|night)"
 _EARLIER_HALF = re.compile(r"\W*in the morning")
 _QUARTERS = re.compile(r"\b(half|quarter)\s+(past|to)\s+(\w+)")
 _NAMED_TIMES = {"noon": (12, 0), "midday": (12, 0), "midnight": (0, 0)}
-_NAMED_TIME = re.compile(r"\b(?:noon|midday|midnight)\b")
-_HOURS = {
-    name: hour
-    for hour, name in enumerate(
-        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"], 1
-    )
-}
+_NAMED_TIME = re.compile(rf"\b(?:{'|'.join(_NAMED_TIMES)})\b")
+_HOURS = {name: number for name, number in UNITS.items() if 1 <= number <= 12}
 _HOUR_WORD = re.compile(
     r"\b("
     + "|".join(_HOURS)
@@ -167,12 +164,9 @@ def _times_in_digits(text: str) -> Iterator[tuple[int, int]]:
         if hour > 24 or minute > 59:
             continue
         said = match["minute"] is not None or half is not None
-        if said or _clock_before(text, match.start()) or _PART_OF_DAY.match(text, match.end()):
+        before = text[max(0, match.start() - 9) : match.start()]
+        if said or _CLOCK_BEFORE.search(before) or _PART_OF_DAY.match(text, match.end()):
             yield from _halves(hour, minute, half, text[match.end() : match.end() + 24])
-
-
-def _clock_before(text: str, start: int) -> bool:
-    return _CLOCK_BEFORE.search(text[max(0, start - 9) : start]) is not None
 
 
 def _halves(hour: int, minute: int, half: str | None, after: str) -> Iterator[tuple[int, int]]:

@@ -190,7 +190,9 @@ class OriginFinder:
         if value is None or isinstance(value, bool) or is_mapping(value) or is_sequence(value) or value == "":
             return Origin(Kind.TRIVIAL)
         if isinstance(value, int) and abs(value) > _LARGEST_EXACT:
-            return self._long_integer(value, leaf) or Origin(Kind.NONE)
+            text = str(value) if value.bit_length() <= _LONGEST_INTEGER else ""
+            found = self._declared(leaf, text) or (self._text(text, normalised(text), leaf) if text else None)
+            return found or Origin(Kind.NONE)
         if isinstance(value, (int, float)):
             if not isfinite(value):
                 return Origin(Kind.TRIVIAL)
@@ -200,10 +202,6 @@ class OriginFinder:
         if folded in _NO_PREFERENCE:
             return Origin(Kind.TRIVIAL)
         return self._declared(leaf, text) or self._text(text, folded, leaf) or Origin(Kind.NONE)
-
-    def _long_integer(self, value: int, leaf: Leaf) -> Origin | None:
-        text = str(value) if value.bit_length() <= _LONGEST_INTEGER else ""
-        return self._declared(leaf, text) or (self._text(text, normalised(text), leaf) if text else None)
 
     # What the schema offers.
 

@@ -11,7 +11,7 @@ from operator import add, mul, sub
 
 from msgspec import Struct
 
-from goldspan.scoring.grounding.words import COUNTING, NUMBER_WORDS, SCALES, is_tens, is_unit, number_word
+from goldspan.scoring.grounding.words import COUNTING, NUMBER_WORDS, ORDINALS, SCALES, TENS, UNITS, number_word
 
 _DIGIT = re.compile(r"\d")
 _GROUPED = re.compile(r"[-+]?\d{1,3}(,\d{2,3})+(\.\d+)?")
@@ -99,10 +99,13 @@ def same(one: float, other: float) -> bool:
     return one == other or abs(one - other) <= 1e-9 * max(abs(one), abs(other))
 
 
+_IRREGULAR = {"feet": "foot", "inches": "inch", "celsius": "celsius"}
+
+
 def singular(unit: str) -> str:
     """Return a unit without the ending of its plural."""
-    if unit in ("feet", "inches", "celsius"):
-        return {"feet": "foot", "inches": "inch"}.get(unit, unit)
+    if unit in _IRREGULAR:
+        return _IRREGULAR[unit]
     return unit[:-1] if len(unit) > 2 and unit.endswith("s") else unit
 
 
@@ -195,8 +198,9 @@ def _begins_another(word: str, last_word: str, total: float, current: float) -> 
     """Whether a number word after others is not part of their number: `five` after `twenty` is, after `two` not."""
     if total and not current:
         return False
-    after_unit = is_unit(word) and current and (is_tens(last_word) or current % 100 == 0)
-    return not after_unit and not (is_tens(word) and current % 100 == 0)
+    is_unit = word in UNITS or word in ORDINALS
+    after_unit = is_unit and current and (last_word in TENS or current % 100 == 0)
+    return not after_unit and not (word in TENS and current % 100 == 0)
 
 
 def _scaled(total: float, current: float, scale: int) -> tuple[float, float]:

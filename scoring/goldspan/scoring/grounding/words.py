@@ -27,19 +27,19 @@ FILLERS = frozenset((
 ))  # fmt: skip
 """Words that say nothing about where a value comes from."""
 
-_UNITS = {
+UNITS = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
     "seventeen": 17, "eighteen": 18, "nineteen": 19,
 }  # fmt: skip
-_TENS = {
+TENS = {
     "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 }  # fmt: skip
 SCALES = {
     "hundred": 100, "thousand": 1000, "k": 1000, "lakh": 100_000, "million": 10**6, "mil": 10**6, "crore": 10**7,
     "billion": 10**9, "bn": 10**9, "trillion": 10**12, "dozen": 12,
 }  # fmt: skip
-_ORDINALS = {
+ORDINALS = {
     "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
     "tenth": 10, "eleventh": 11, "twelfth": 12, "thirteenth": 13, "fourteenth": 14, "fifteenth": 15, "sixteenth": 16,
     "seventeenth": 17, "eighteenth": 18, "nineteenth": 19, "twentieth": 20, "thirtieth": 30,
@@ -70,7 +70,7 @@ COUNTING: dict[str, tuple[float, ...]] = {
     for word in words.split()
 }
 """Words that imply a number without being one."""
-NUMBER_WORDS = frozenset((*_UNITS, *_TENS, *_ORDINALS, *SCALES, *COUNTING))
+NUMBER_WORDS = frozenset((*UNITS, *TENS, *ORDINALS, *SCALES, *COUNTING))
 """Words that are or imply a number, without those with digits such as `7th`."""
 
 
@@ -121,7 +121,7 @@ def _stem(word: str) -> str:
 
 def number_word(word: str) -> int | None:
     """Return what `seven`, `forty` or `7th` is as a number."""
-    if (found := _UNITS.get(word, _TENS.get(word, _ORDINALS.get(word)))) is not None:
+    if (found := UNITS.get(word, TENS.get(word, ORDINALS.get(word)))) is not None:
         return found
     if len(word) > 2 and word[:-2].isdecimal() and word[-2:] in ("st", "nd", "rd", "th") and len(word) < 7:
         return int(word[:-2])
@@ -139,13 +139,3 @@ def one_edit(one: str, other: str) -> bool:
         swapped = one[index + 1 : index + 2] + one[index : index + 1] + one[index + 2 :]
         return one[index + 1 :] == other[index + 1 :] or swapped == other[index:]
     return one[index:] == other[index + 1 :]
-
-
-def is_tens(word: str) -> bool:
-    """Whether a word is one of twenty to ninety."""
-    return word in _TENS
-
-
-def is_unit(word: str) -> bool:
-    """Whether a word is one of zero to nineteen, or an ordinal."""
-    return word in _UNITS or word in _ORDINALS

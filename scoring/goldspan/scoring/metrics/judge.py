@@ -290,16 +290,10 @@ def parse_answer(given: object) -> JudgeAnswer | None:
         return next((found for one in _objects(given) if (found := parse_answer(one)) is not None), None)
     if not is_mapping(given):
         return None
-    accurate = _yes_or_no(given.get("score"))
-    reasoning = given.get("reasoning")
-    return None if accurate is None else JudgeAnswer(accurate, as_text(reasoning)[:_MAX_REASONING] if reasoning else "")
-
-
-def _yes_or_no(score: object) -> bool | None:
-    if isinstance(score, bool):
-        return score
+    score, reasoning = given.get("score"), given.get("reasoning")
     word = score.strip().strip(".").casefold() if isinstance(score, str) else ""
-    return {"yes": True, "no": False}.get(word)
+    accurate = score if isinstance(score, bool) else {"yes": True, "no": False}.get(word)
+    return None if accurate is None else JudgeAnswer(accurate, as_text(reasoning)[:_MAX_REASONING] if reasoning else "")
 
 
 def _objects(text: str) -> Iterator[Mapping[str, Any]]:

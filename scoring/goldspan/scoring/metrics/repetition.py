@@ -137,16 +137,14 @@ class _SeenCalls:
             if index in self.found and self.found[index].kind == "loop":
                 del self.found[index]
         begin = max(0, concerned - _LONGEST_LOOP * _ROUNDS)
-        for index, length in _loops([self._round(index) for index in range(begin, len(self._calls))]):
+        keys = enumerate(self._keys[begin:], begin)
+        rounds = [None if key is None else (key, self._outcomes.get(index)) for index, key in keys]
+        for index, length in _loops(rounds):
             if index + begin >= concerned:
                 message = f"the same {counted(length, 'call')} again and again"
                 self.found.setdefault(index + begin, Finding("", "loop", message, failed=True))
         changed = (index for index in range(concerned, first) if self.found.get(index) != before.get(index))
         return next(changed, first)
-
-    def _round(self, index: int) -> tuple[str, str | None] | None:
-        key = self._keys[index]
-        return None if key is None else (key, self._outcomes.get(index))
 
 
 def _key(call: ToolCall) -> str | None:

@@ -292,7 +292,8 @@ def plain_schema(schema: Any, depth: int = _DEEPEST) -> Any:
         else:
             said[key] = plain_schema(value, depth - 1)
     types = said.pop("type", None)
-    words = [_type(one) for one in (types if is_sequence(types) else [types]) if isinstance(one, str)]
+    named = [one.lower() for one in (types if is_sequence(types) else [types]) if isinstance(one, str)]
+    words = [_TYPES.get(word, word) for word in named]
     if words and all(word in _JSON_TYPES for word in words):  # else `any`, or a word that nobody knows
         said["type"] = words[0] if len(words) == 1 else words
     if not is_sequence(said.get("required", ())):
@@ -316,8 +317,3 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
 _LITERAL = ("enum", "const", "default", "examples", "example", "required", "dependentRequired", "description", "title")
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 """Keywords whose values are schemas by name, so that a name is no keyword."""
-
-
-def _type(word: str) -> str:
-    lower = word.lower()
-    return _TYPES.get(lower, lower)

@@ -134,7 +134,8 @@ class TrajectoryMetric:
         if turn.reason is not None:
             return MetricScore(None, reason=turn.reason)
         least = turn.counts(ordered=self.ordered, known=True)
-        score, words = self.score(least), _words(least)
+        score = self.score(least)
+        words = f"{least.matched} of {least.expected} expected calls match, {least.actual} were made"
         if score != self.score(turn.counts(ordered=self.ordered, known=False)):
             return MetricScore(None, words, turn.unknown)
         return MetricScore(score, words)
@@ -187,10 +188,6 @@ def _calls_of(turn: TurnResult, session: Session, judging: Criterion) -> tuple[l
             calls.append(call)
             batches.append(batch)
     return calls, batches
-
-
-def _words(counts: Counts) -> str:
-    return f"{counts.matched} of {counts.expected} expected calls match, {counts.actual} were made"
 
 
 def _all_and_no_other(counts: Counts) -> Fraction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
@@ -213,7 +214,7 @@ def score_trajectory(expected: object, actual: object, options: AdkTrajectoryOpt
     if paired.expected is None:
         raise ValueError("expected_invocations is needed by this metric.")
     matches = _MATCHES[options.match_type]
-    equal = _same_name if options.ignore_args else _same_call
+    equal: _Equal = (lambda one, other: one.name == other.name) if options.ignore_args else operator.eq
     scores = [
         1.0 if matches(wanted, called, equal) else 0.0
         for wanted, called in zip(check_lengths(paired), paired.actual, strict=True)
@@ -221,14 +222,6 @@ def score_trajectory(expected: object, actual: object, options: AdkTrajectoryOpt
     if not scores:
         return result_of(TRAJECTORY_NAME, None, [], options.threshold, Reason.NOTHING_EXPECTED)
     return result_of(TRAJECTORY_NAME, _mean(scores), [*scores], options.threshold)
-
-
-def _same_name(one: FunctionCall, other: FunctionCall) -> bool:
-    return one.name == other.name
-
-
-def _same_call(one: FunctionCall, other: FunctionCall) -> bool:
-    return one.name == other.name and one.args == other.args
 
 
 def _exact(wanted: _Calls, called: _Calls, equal: _Equal) -> bool:

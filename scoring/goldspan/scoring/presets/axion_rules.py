@@ -146,17 +146,11 @@ def similarity(called: object, expected: object) -> float:
         return 0.0
     if isinstance(called, str) and isinstance(expected, str):
         return SequenceMatcher(None, called, expected).ratio()
-    if isinstance(called, int | float) and isinstance(expected, int | float):
-        return _near(called, expected)
+    if isinstance(called, int | float) and isinstance(expected, int | float) and called != 0 and expected != 0:
+        return 1.0 - (abs(called - expected) / max(abs(called), abs(expected)))
     if is_dict(called) and is_dict(expected):
         return _alike_objects(called, expected)
     return 1.0 if called == expected else 0.0
-
-
-def _near(called: float, expected: float) -> float:
-    if called == 0 or expected == 0:
-        return 1.0 if called == expected else 0.0
-    return 1.0 - (abs(called - expected) / max(abs(called), abs(expected)))
 
 
 def _alike_objects(called: dict[str, Any], expected: dict[str, Any]) -> float:

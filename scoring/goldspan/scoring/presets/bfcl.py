@@ -69,17 +69,19 @@ def check_argument(name: str, value: Any, alternatives: Sequence[Any], parameter
     if fault := _check_type(name, value, alternatives, parameter, expected):
         return fault
     own = type_of(alternatives)
-    if type(value) is not expected or (own is not None and own is not expected):  # a variable
-        return _one_of(name, value, alternatives)
-    if expected is dict:
+    is_variable = type(value) is not expected or (own is not None and own is not expected)
+    if not is_variable and expected is dict:
         return _check_object(value, alternatives)
-    if expected is list and parameter.item is dict:
+    if not is_variable and expected is list and parameter.item is dict:
         return _check_objects(value, alternatives)
+    text = f"Invalid value for parameter {name!r}: {value!r}. Expected one of {alternatives}."
+    if is_variable or expected not in (str, list):
+        return None if value in alternatives else Fault("value_error:others", [text])
     if expected is str:
-        return _check_string(name, value, alternatives)
-    if expected is list:
-        return _check_list(name, value, alternatives)
-    return _one_of(name, value, alternatives)
+        fits = _plain(value) in [_plain(one) for one in alternatives if type(one) is str]
+        return None if fits else Fault("value_error:string", [f"{text} Case insensitive."])
+    fits = [_plain(one) for one in value] in [[_plain(one) for one in alternative] for alternative in alternatives]
+    return None if fits else Fault("value_error:list/tuple", [text])
 
 
 def type_of(alternatives: Sequence[Any]) -> type | None:
@@ -114,27 +116,6 @@ def _items_fit(items: Sequence[Any], alternative: Any, item: type) -> bool:
         return True
     own = type_of(alternative)
     return all(type(one) in {item, own} for one in items)
-
-
-def _one_of(name: str, value: Any, alternatives: Sequence[Any]) -> Fault | None:
-    if value in alternatives:
-        return None
-    text = f"Invalid value for parameter {name!r}: {value!r}. Expected one of {alternatives}."
-    return Fault("value_error:others", [text])
-
-
-def _check_string(name: str, value: str, alternatives: Sequence[Any]) -> Fault | None:
-    if _plain(value) in [_plain(one) for one in alternatives if type(one) is str]:
-        return None
-    text = f"Invalid value for parameter {name!r}: {value!r}. Expected one of {alternatives}. Case insensitive."
-    return Fault("value_error:string", [text])
-
-
-def _check_list(name: str, value: list[Any], alternatives: Sequence[Any]) -> Fault | None:
-    if [_plain(one) for one in value] in [[_plain(one) for one in alternative] for alternative in alternatives]:
-        return None
-    text = f"Invalid value for parameter {name!r}: {value!r}. Expected one of {alternatives}."
-    return Fault("value_error:list/tuple", [text])
 
 
 def _check_object(value: Mapping[str, Any], alternatives: Sequence[Any]) -> Fault | None:

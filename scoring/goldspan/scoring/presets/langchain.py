@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
 from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence
@@ -198,31 +199,24 @@ def _matcher(tool: str, options: LangChainOptions) -> _Matcher:
     if callable(override):
         return cast("_Matcher", override)
     if is_sequence(override):
-        return _on_paths(override)
+        return lambda output, reference: all(_at(output, path) == _at(reference, path) for path in override)
     raise ValueError(f"Invalid tool args match override: {override}")
-
-
-def _exact(output: Any, reference: Any) -> bool:
-    return bool(output == reference)
 
 
 def _subset(output: Any, reference: Any) -> bool:
     return all(key in reference and reference[key] == value for key, value in output.items())
 
 
-def _superset(output: Any, reference: Any) -> bool:
-    return _subset(reference, output)
-
-
 def _ignore(output: Any, reference: Any) -> bool:  # noqa: ARG001 - that is the point
     return True
 
 
-_MODES: dict[str, _Matcher] = {"exact": _exact, "subset": _subset, "superset": _superset, "ignore": _ignore}
-
-
-def _on_paths(paths: Sequence[str]) -> _Matcher:
-    return lambda output, reference: all(_at(output, path) == _at(reference, path) for path in paths)
+_MODES: dict[str, _Matcher] = {
+    "exact": operator.eq,
+    "subset": _subset,
+    "superset": lambda output, reference: _subset(reference, output),
+    "ignore": _ignore,
+}
 
 
 def _at(args: Any, path: str) -> Any:

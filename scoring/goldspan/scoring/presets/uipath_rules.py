@@ -10,7 +10,8 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
@@ -18,7 +19,7 @@ from pydantic.alias_generators import to_camel
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
 from goldspan.scoring.metric_results import PresetResult
-from goldspan.scoring.presets.inputs import InputMissingError, PlainCall, PresetOptions, items, plain_call, plain_calls
+from goldspan.scoring.presets.inputs import InputMissingError, PresetOptions, items, plain_call, plain_calls
 
 # The models bear UiPath's names because their `repr` and their validation errors are part of what is reproduced.
 
@@ -132,19 +133,11 @@ def _tool_id(attrs: Mapping[str, Any]) -> str | None:
 
 def _parse_args(value: object) -> dict[Any, Any]:
     """JSON, else a Python literal; whatever is no object counts as no arguments."""
-    if isinstance(value, str):
-        try:
-            value = _literal(value)
-        except (SyntaxError, ValueError):
-            return {}
+    for parse in (json.loads, ast.literal_eval) if isinstance(value, str) else ():
+        with suppress(SyntaxError, ValueError):
+            value = parse(str(value))
+            break
     return value if is_dict(value) else {}
-
-
-def _literal(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return ast.literal_eval(text)
 
 
 def _content(output: object) -> object:
@@ -424,9 +417,5 @@ def _as_criteria(given: object, field: str, evaluator: _Evaluator) -> object:
         calls = plain_calls(entries)
         if evaluator in {"args", "output"}:
             return {field: calls}
-        keys = _names(calls)
+        keys = [cast("str", call.get("name")) for call in calls]
     return {field: keys if evaluator == "order" else {key: ("==", keys.count(key)) for key in keys}}
-
-
-def _names(calls: list[PlainCall]) -> list[Any]:
-    return [call.get("name") for call in calls]
