@@ -296,7 +296,10 @@ def is_remote(flags: object) -> bool:
 
 def status_code(status: object) -> int:
     """Return the `StatusCode` of a status from a number or a name; 0 if invalid."""
-    return _or_zero(as_code, status.get("code")) if is_dict(status) else 0
+    code = status.get("code") if is_dict(status) else None
+    if type(code) is int and 0 <= code <= _MAX_ENUM:
+        return code  # as most are
+    return _or_zero(as_code, code)
 
 
 def _or_zero(read: Callable[[object], int], value: object) -> int:
@@ -383,21 +386,11 @@ _LOG_FIELDS: _Fields = (
     ("eventName", "event_name", as_text),
 )
 _RECENT_RESOURCES = 8
-_TYPED = ("traceId", "spanId", "name", "kind", "parentSpanId", "flags", "events", "links")
-_USUAL_TYPES = frozenset(
-    (str, str, str, int, *others)
-    for others in product((str, NoneType), (int, NoneType), (list, NoneType), (list, NoneType))
+_CODES = (0, 1, 2)
+_OPTIONAL_TYPES = frozenset(
+    product((NoneType, str), (NoneType, int), (NoneType, dict), (NoneType, list), (NoneType, list))
 )
-_FLAGS, _CODES = range(_MAX_FLAGS + 1), (0, 1, 2)
-
-
-def _is_usual(raw: Mapping[str, Any]) -> bool:
-    """Tell whether a span is written as exporters write it, so that its fields need not be looked at one by one."""
-    if tuple(map(type, map(raw.get, _TYPED))) not in _USUAL_TYPES or raw["kind"] not in _FLAGS:
-        return False
-    status = raw.get("status")
-    code_is_usual = status is None or (is_dict(status) and status.get("code", 0) in _CODES)
-    return code_is_usual and (raw.get("flags") or 0) in _FLAGS
+"""Types of a parent id, flags, status, events and links as exporters write them."""
 
 
 class JsonReader:
@@ -442,9 +435,9 @@ class JsonReader:
         if "resourceMetrics" in item or "resource_metrics" in item:
             self.records += 1
         elif "startTimeUnixNano" not in item and not _LOG_MARKS.isdisjoint(item):
-            yield from self._log(item, None, self.resource(None), source)
+            yield from self._of_scope({_LOGS.records[0]: [item]}, _LOGS, self.resource(None), source)
         elif not _SPAN_MARKS.isdisjoint(item):
-            yield from self.span(item, None, self.resource(None), source)
+            yield from self._of_scope({_SPANS.records[0]: [item]}, _SPANS, self.resource(None), source)
         elif item:
             keys = ", ".join(repr(str(key)) for key in list(item)[:5])
             self._problem(BAD_RECORD, f"found an object with the keys {keys}; expected resourceSpans or a span", source)
@@ -465,16 +458,16 @@ class JsonReader:
         for record in self._list(_first(group, signal.records), signal.records[0], source):
             if not is_dict(record):
                 self._problem(BAD_SPAN, f"found {describe(record)} in {signal.records[0]}; expected an object", source)
-            elif signal is _LOGS:
-                yield from self._log(record, scope, resource, source)
-            else:
-                yield from self.span(record, scope, resource, source)
+                continue
+            read = self._log if signal is _LOGS else self.span
+            if (view := read(record, scope, resource, source)) is not None:
+                yield view
 
-    def _log(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> Iterator[LogView]:
+    def _log(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> LogView | None:
         self.records += 1
         if not self._is_usable(raw, _LOG_FIELDS, "log record", source):
-            return
-        yield LogView(
+            return None
+        return LogView(
             *_ids(raw),
             nanoseconds(raw.get("timeUnixNano") or raw.get("time_unix_nano"))
             or nanoseconds(raw.get("observedTimeUnixNano") or raw.get("observed_time_unix_nano")),
@@ -485,32 +478,41 @@ class JsonReader:
             resource,
         )
 
-    def span(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> Iterator[SpanView]:
-        """Yield one span of this scope and resource, or none if its ids cannot be read."""
+    def span(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> SpanView | None:
+        """Return one span of this scope and resource; None if its ids cannot be read."""
         self.records += 1
+        trace_id, span_id = _ids(raw)
+        parent_id = raw.get("parentSpanId") or raw.get("parent_span_id")
+        name, kind = text_of(raw, "name"), span_kind(raw.get("kind"))
         start = nanoseconds(raw.get("startTimeUnixNano") or raw.get("start_time_unix_nano"))
         end = nanoseconds(raw.get("endTimeUnixNano") or raw.get("end_time_unix_nano"))
-        if not (start and end and _is_usual(raw)) and not self._is_usable(raw, _SPAN_FIELDS, "span", source):
-            return
+        flags, status, events, links = raw.get("flags"), raw.get("status"), raw.get("events"), raw.get("links")
+        # What was read is right where it is not empty, so that most spans need not be looked at field by field.
+        if not (
+            (trace_id and span_id and name and kind and start and end)
+            and (type(parent_id), type(flags), type(status), type(events), type(links)) in _OPTIONAL_TYPES
+            and (not flags or 0 < flags <= _MAX_FLAGS)
+            and (not status or status.get("code", 0) in _CODES)
+        ) and not self._is_usable(raw, _SPAN_FIELDS, "span", source):
+            return None
         attributes = raw.get("attributes")
         if attributes is not None and not isinstance(attributes, list | dict):
             message = f"found {describe(attributes)} as the attributes of span {raw.get('name')!r}; expected a list"
             self._problem(BAD_SPAN, message, source)
-        trace_id, span_id = _ids(raw)
-        yield DecodedSpan(
+        return DecodedSpan(
             trace_id,
             span_id,
-            hex_id(raw.get("parentSpanId") or raw.get("parent_span_id"), 16),
-            text_of(raw, "name"),
+            hex_id(parent_id, 16) if parent_id else "",
+            name,
             start,
             end,
-            span_kind(raw.get("kind")),
-            is_remote(raw.get("flags")),
-            status_code(raw.get("status")),
-            text_of(raw.get("status"), "message"),
-            decode_attributes(raw.get("attributes")),
-            event_views(raw.get("events")),
-            link_refs(raw.get("links")),
+            kind,
+            is_remote(flags) if flags else False,
+            status_code(status) if status else 0,
+            text_of(status, "message") if status else "",
+            decode_attributes(attributes),
+            event_views(events) if events else [],
+            link_refs(links) if links else [],
             text_of(scope, "name"),
             resource,
         )

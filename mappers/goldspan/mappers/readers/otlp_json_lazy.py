@@ -229,7 +229,8 @@ class LazyReader:
             resource = self._resource(bytes(group.resource))
             for scope_spans in group.scope_spans or ():
                 for span in scope_spans.spans or ():
-                    yield from self._views(span, _name(scope_spans), resource, place)
+                    if (view := self._view(span, _name(scope_spans), resource, place)) is not None:
+                        yield view
 
     def marked(self, request: LazyRequest, markers: Markers, place: str) -> Iterator[SpanView | PlainSpans]:
         """Yield the spans of a request that hold any of these markers, and the others together."""
@@ -243,8 +244,10 @@ class LazyReader:
                 if len(others) < len(spans):
                     left_out = set(map(id, others))
                     for span in spans:
-                        if id(span) not in left_out:
-                            yield from self._views(span, scope_name, resource, place)
+                        if id(span) in left_out:
+                            continue
+                        if (view := self._view(span, scope_name, resource, place)) is not None:
+                            yield view
                 self._plain.records += len(others)
                 for span in others:
                     trace_id = span.trace_id or ""
@@ -254,16 +257,16 @@ class LazyReader:
             if plain:
                 yield PlainSpans(plain, _skeleton, resource)
 
-    def _views(self, span: _Span, scope_name: str, resource: ResourceView, place: str) -> Iterator[SpanView]:
+    def _view(self, span: _Span, scope_name: str, resource: ResourceView, place: str) -> SpanView | None:
+        status = span.status
         try:
-            if isinstance(span.kind, str) or isinstance(span.flags, str) or span.status is not None:
+            if type(span.kind) is str or type(span.flags) is str or (status is not None and type(status.code) is str):
                 _check(span)
             view = LazyJsonSpan(span, scope_name, resource)
         except (msgspec.DecodeError, BadValueError):
-            yield from self._plain.span(_parsed(span), {"name": scope_name}, resource, place)
-            return
+            return self._plain.span(_parsed(span), {"name": scope_name}, resource, place)
         self._plain.records += 1
-        yield view
+        return view
 
     def _resource(self, raw: bytes) -> ResourceView:
         view = self._resources.get(raw)
