@@ -23,7 +23,7 @@ from goldspan.scoring import (
     score_session,
     score_turn,
 )
-from goldspan.scoring.call_context import DeclaredDefaults
+from goldspan.scoring.tool_definitions import DeclaredDefaults
 
 RECORDINGS = Path(__file__).parents[1] / "fixtures/recordings"
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}}}

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from goldspan.scoring.call_context import CallHistory
 from goldspan.scoring.criterion import DEFAULT, Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex
@@ -20,7 +19,7 @@ from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.run import ScoringResult, scorer_of
 from goldspan.scoring.session_score import score_run
-from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
+from goldspan.scoring.sessions import CallHistory, Capture, Session, ToolCall, Turn
 from goldspan.scoring.turn_join import split_runs
 from goldspan.scoring.turn_score import expected_turn, score_calls
 
@@ -155,7 +154,7 @@ def score_turn(
     """
     override = _override(criterion)
     wanted, turn = expected_turn(expected_calls(expected), override or DEFAULT, override), actual_turn(actual)
-    history = CallHistory([turn], [[one.expected for one in wanted.calls]]) if wanted.uses_history else None
+    history = CallHistory([turn], [[one.expected.name for one in wanted.calls]]) if wanted.uses_history else None
     return score_calls(wanted, turn, turn_index=0, history=history).result
 
 

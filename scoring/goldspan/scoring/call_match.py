@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.scoring.align.alignment import Pair
-from goldspan.scoring.call_context import CallContext, EarlierCalls
 from goldspan.scoring.comparison import ONE, SCALARS, ZERO, ValueRule, exact, share
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall
@@ -33,7 +32,8 @@ from goldspan.scoring.matchers.matcher import (
     score_of,
 )
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult
-from goldspan.scoring.sessions import JsonValue, ToolCall
+from goldspan.scoring.sessions import CallHistory, EarlierCalls, JsonValue, ToolCall
+from goldspan.scoring.tool_definitions import DeclaredDefaults
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, Label, Reason, Verdict, arguments_of, is_hidden, why_not_known
 
 MISSING: Final = ABSENT
@@ -59,6 +59,15 @@ class ScoreBounds(Struct, frozen=True, gc=False):
 UNBOUNDED = ScoreBounds(ZERO, ONE)
 ONE_EXACTLY = ScoreBounds(ONE, ONE)
 ZERO_EXACTLY = ScoreBounds(ZERO, ZERO)
+
+
+class CallContext(Struct, frozen=True, gc=False):
+    """What a comparison uses besides the call's own arguments."""
+
+    history: CallHistory | None = None
+    """The results of earlier calls; None: unknown."""
+    defaults: DeclaredDefaults | None = None
+    """The defaults of arguments that were left out; None: unknown."""
 
 
 class ExpectedArgument(Struct, frozen=True, gc=False):

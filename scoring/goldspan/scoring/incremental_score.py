@@ -29,7 +29,6 @@ from msgspec import Struct
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
-from goldspan.scoring.incremental_list import IncrementalList, unchanged_start
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import (
     NO_TURNS,
@@ -44,7 +43,7 @@ from goldspan.scoring.session_score import (
     with_turns,
     without_golden,
 )
-from goldspan.scoring.sessions import Session, Turn
+from goldspan.scoring.sessions import IncrementalList, Session, Turn, unchanged_start
 from goldspan.scoring.turn_join import (
     GoldenKeys,
     JoinedTurns,

@@ -23,14 +23,13 @@ from operator import is_
 from msgspec import Struct
 from msgspec.structs import replace
 
-from goldspan.scoring.call_context import CallHistory
 from goldspan.scoring.call_match import CallRules, ScoreBounds
 from goldspan.scoring.comparison import ZERO, share
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Golden, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
 from goldspan.scoring.results import SessionResult, TurnResult
-from goldspan.scoring.sessions import Session, Turn, as_one_turn, batches_of
+from goldspan.scoring.sessions import CallHistory, Session, Turn, as_one_turn, batches_of
 from goldspan.scoring.turn_join import GoldenKeys, JoinedTurns, golden_keys, join_turns, leave_no_gap, places_of
 from goldspan.scoring.turn_score import (
     ExpectedTurn,
@@ -380,4 +379,5 @@ def _score_as_one_turn(expected: ExpectedSession, session: Session) -> TurnScore
 
 
 def _history(expected: ExpectedSession, session: Session) -> CallHistory:
-    return CallHistory(session.turns, [turn.calls for turn in expected.turns], complete=not session.incomplete)
+    tools = [[call.name for call in turn.calls] for turn in expected.turns]
+    return CallHistory(session.turns, tools, complete=not session.incomplete)

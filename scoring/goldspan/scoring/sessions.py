@@ -6,9 +6,11 @@ Everything here is a frozen value. Times are nanoseconds since the epoch, as in 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import islice
+from operator import is_
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, StructMeta, field
 from msgspec.structs import replace
@@ -188,3 +190,118 @@ def batches_of(turns: Sequence[Turn]) -> list[int]:
         for index, turn in enumerate(turns)
         for call in turn.calls
     ]
+
+
+# The calls before a call, whose results an expected value may come from.
+
+ExpectedCallPosition = tuple[int, int]
+"""The position of an expected call in its golden: turn, then call in the turn, each from 0."""
+
+
+class CallHistory:
+    """The calls of a session in order, and the expected calls that they are aligned with.
+
+    The list of calls is made on first use, since most goldens never use it.
+    """
+
+    __slots__ = ("_aligned", "_calls", "_complete", "_expected", "_positions", "_turns")
+
+    def __init__(self, turns: Sequence[Turn], expected: Sequence[Sequence[str]], *, complete: bool = True) -> None:
+        """Take a session's turns, and the tools that the golden expects by turn; `complete`: no call is missing."""
+        self._turns, self._expected, self._complete = turns, expected, complete
+        self._aligned: dict[int, Mapping[int, ToolCall]] = {}
+        self._calls: list[ToolCall] = []
+        self._positions: dict[int, int] = {}
+
+    def record(self, turn: int, aligned: Mapping[int, ToolCall]) -> None:
+        """Record the partners of a golden turn's expected calls, by index, for the turns after it."""
+        self._aligned[turn] = aligned
+
+    def before(self, call: ToolCall) -> EarlierCalls:
+        """Return the calls before a call."""
+        if not self._calls:
+            self._calls = [call for turn in self._turns for call in turn.calls]
+            self._complete = self._complete and all(turn.calls_visible for turn in self._turns)
+            for position, earlier in enumerate(self._calls):
+                self._positions.setdefault(id(earlier), position)
+        return EarlierCalls(self, self._positions.get(id(call), 0))
+
+    def returned(self, reference: str | ExpectedCallPosition, position: int) -> Iterator[Content | None]:
+        """Yield the results of the referenced calls before a position; None if such a call may be missing."""
+        aligned = None if isinstance(reference, str) else self._aligned.get(reference[0])
+        if isinstance(reference, str) or aligned is None:
+            name = reference if isinstance(reference, str) else self._tool_at(reference)
+            for call in islice(self._calls, position):
+                if call.name == name and not call.rejected:
+                    yield call.result
+        elif reference[1] in aligned:
+            yield aligned[reference[1]].result
+        if not self._complete:
+            yield None
+
+    def _tool_at(self, place: ExpectedCallPosition) -> str | None:
+        turn, index = place
+        calls = self._expected[turn] if turn < len(self._expected) else ()
+        return calls[index] if index < len(calls) else None
+
+
+class EarlierCalls(NamedTuple):
+    """The calls before a call of the session."""
+
+    history: CallHistory
+    position: int
+
+    def returned(self, reference: str | ExpectedCallPosition) -> Iterator[Content | None]:
+        """Yield the results of earlier calls: of a tool, or of the call aligned with an expected call."""
+        return self.history.returned(reference, self.position)
+
+
+# What was made of each item of a list, such as the turns of a session, kept while the list grows. Items count as
+# unchanged only if they are the same objects. What is kept never changes a result: it is what would be made again.
+
+MadeT = TypeVar("MadeT")
+
+
+def unchanged_start(before: Sequence[object], now: Sequence[object]) -> int:
+    """Return how many items at the start of both lists are the same objects."""
+    if not before or before is now:
+        return len(before)
+    same = list(map(is_, before, now))
+    return same.index(False) if False in same else len(same)
+
+
+class IncrementalList(Generic[MadeT]):
+    """What was made of each item of a list, in the order of the list."""
+
+    __slots__ = ("_items", "made")
+
+    def __init__(self) -> None:
+        self._items: Sequence[object] = ()
+        self.made: list[MadeT] = []
+
+    def update(
+        self, items: Sequence[object], make: Callable[[int], MadeT], *, at_most: int | None = None
+    ) -> tuple[int, list[MadeT]]:
+        """Make the items anew, by their positions, from the first one that is not the same object as before.
+
+        `at_most` says how many of those before may be kept. Returns how many were kept, and what was made of the
+        others before; what `make` raises changes nothing.
+        """
+        return self.accumulate(items, lambda _, at: make(at), at_most=at_most)
+
+    def accumulate(
+        self, items: Sequence[object], make: Callable[[MadeT | None, int], MadeT], *, at_most: int | None = None
+    ) -> tuple[int, list[MadeT]]:
+        """Do as `update` does, where `make` also takes what was made of the item before, None for the first."""
+        first = unchanged_start(self._items, items)
+        if at_most is not None:
+            first = min(first, at_most)
+        before = self.made[first - 1] if first else None
+        more: list[MadeT] = []
+        for at in range(first, len(items)):
+            before = make(before, at)
+            more.append(before)
+        gone = self.made[first:]
+        self.made[first:] = more
+        self._items = items
+        return first, gone

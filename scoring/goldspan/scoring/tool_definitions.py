@@ -139,3 +139,34 @@ def _decoded(value: Any) -> Any:
 def _inner(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     inner = schema.get("json")  # Bedrock: {"inputSchema": {"json": {...}}}
     return inner if is_mapping(inner) else schema
+
+
+# Defaults of parameters: if an agent leaves out an argument, its value is the default in the tool's JSON Schema.
+
+Defaults = Mapping[str, JsonValue]
+"""By parameter name."""
+
+
+class DeclaredDefaults:
+    """The defaults that the tool definitions of a turn declare; read on first use."""
+
+    __slots__ = ("_definitions", "_of_tools")
+
+    def __init__(self, definitions: Content) -> None:
+        self._definitions = definitions
+        self._of_tools: dict[str, Defaults] | None = None
+
+    def of(self, tool: str) -> Defaults:
+        """Return the defaults of a tool's parameters; the first definition of a name counts."""
+        if self._of_tools is None:
+            self._of_tools = {name: _defaults(schema) for name, schema in schemas_of(self._definitions).items()}
+        return self._of_tools.get(tool, {})
+
+
+def _defaults(schema: Mapping[str, Any]) -> Defaults:
+    properties = schema.get("properties")
+    if not is_mapping(properties):
+        return {}
+    return {
+        name: schema["default"] for name, schema in properties.items() if is_mapping(schema) and "default" in schema
+    }

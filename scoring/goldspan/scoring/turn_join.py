@@ -25,8 +25,7 @@ from goldspan.scoring.align.alignment import Pair, align
 from goldspan.scoring.comparison import ONE
 from goldspan.scoring.goldens.golden import Golden, GoldenTurn
 from goldspan.scoring.goldens.golden_index import TurnKey, key_of, keys_of
-from goldspan.scoring.incremental_list import IncrementalList
-from goldspan.scoring.sessions import Session, Turn
+from goldspan.scoring.sessions import IncrementalList, Session, Turn
 
 TurnJoin = Literal["auto", "key", "index"]
 _SAME_KEY = Pair(ONE)

@@ -9,12 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.scoring.align.alignment import Alignment, Pair, PairScorer, align
-from goldspan.scoring.call_context import CallContext, CallHistory, DeclaredDefaults
 from goldspan.scoring.call_match import (
     FAILED,
     PASSED,
     UNBOUNDED,
     ZERO_EXACTLY,
+    CallContext,
     CallRules,
     ScoreBounds,
     call_rules,
@@ -25,7 +25,8 @@ from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
 from goldspan.scoring.results import CallResult, TurnResult
-from goldspan.scoring.sessions import Capture, ToolCall, Turn
+from goldspan.scoring.sessions import CallHistory, Capture, ToolCall, Turn
+from goldspan.scoring.tool_definitions import DeclaredDefaults
 from goldspan.scoring.verdict import (
     REASON_OF_CAPTURE,
     Label,

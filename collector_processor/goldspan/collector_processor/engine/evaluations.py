@@ -19,12 +19,11 @@ from msgspec.structs import replace
 from goldspan.collector_processor.emit.evaluation import SHARE, DetailDigest, Evaluation, Level, event_attributes
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.incremental_list import IncrementalList
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.metrics.metric_registry import OWN_NAMES
 from goldspan.scoring.metrics.session_metrics import ChosenMetric, score_metrics
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
-from goldspan.scoring.sessions import Session, SpanRef, ToolCall
+from goldspan.scoring.sessions import IncrementalList, Session, SpanRef, ToolCall
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
 INCOMPLETE = Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE)

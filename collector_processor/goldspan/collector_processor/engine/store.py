@@ -18,8 +18,7 @@ from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.engine.trace_machine import SessionPart, TraceRecords
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import PlainSpanFacts
-from goldspan.scoring.incremental_list import unchanged_start
-from goldspan.scoring.sessions import SpanRef
+from goldspan.scoring.sessions import SpanRef, unchanged_start
 
 
 @dataclass(slots=True)

@@ -22,8 +22,7 @@ from goldspan.mappers.span_facts import (
     first_known,
     joined_context,
 )
-from goldspan.scoring.incremental_list import unchanged_start
-from goldspan.scoring.sessions import Session, ToolCall, Turn, UserMessages
+from goldspan.scoring.sessions import Session, ToolCall, Turn, UserMessages, unchanged_start
 from goldspan.scoring.turn_join import DEFAULT_RUN_IDLE
 
 

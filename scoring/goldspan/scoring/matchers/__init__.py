@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
-    from goldspan.scoring.call_context import EarlierCalls
     from goldspan.scoring.comparison import ONE, ZERO, ValueRule
     from goldspan.scoring.json_values import shown
     from goldspan.scoring.matchers.matcher import (
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
         escape_literal,
         score_of,
     )
-    from goldspan.scoring.sessions import JsonValue
+    from goldspan.scoring.sessions import EarlierCalls, JsonValue
 
 __all__ = [
     "ABSENT",
@@ -44,12 +43,11 @@ __all__ = [
 __getattr__, __dir__ = names_on_use(
     __name__,
     {
-        "goldspan.scoring.call_context": "EarlierCalls",
         "goldspan.scoring.comparison": "ONE ZERO ValueRule",
         "goldspan.scoring.json_values": "shown",
         "goldspan.scoring.matchers.matcher": (
             "ABSENT Expected Matcher MatcherKind MatcherReader Options ValuePath escape_literal score_of"
         ),
-        "goldspan.scoring.sessions": "JsonValue",
+        "goldspan.scoring.sessions": "EarlierCalls JsonValue",
     },
 )

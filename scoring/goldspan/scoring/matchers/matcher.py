@@ -10,10 +10,9 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, cast
 
-from goldspan.scoring.call_context import EarlierCalls
 from goldspan.scoring.comparison import ONE, ZERO, ValueRule, canonical
 from goldspan.scoring.json_values import Steps, is_mapping, is_sequence, pointer_to, value_at
-from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.sessions import EarlierCalls, JsonValue
 
 Expected = Any
 """A JSON value, in which nothing is a matcher any more; a Matcher, a HoldingObject or a HoldingList."""

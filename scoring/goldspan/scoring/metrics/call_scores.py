@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from goldspan.scoring.comparison import share
-from goldspan.scoring.incremental_list import unchanged_start
 from goldspan.scoring.json_values import counted, pointer_name
 from goldspan.scoring.metric_results import Finding, MetricScore
-from goldspan.scoring.sessions import Session, ToolCall, Turn
+from goldspan.scoring.sessions import Session, ToolCall, Turn, unchanged_start
 from goldspan.scoring.verdict import REASON_TEXT, Reason
 
 _SHOWN = 3

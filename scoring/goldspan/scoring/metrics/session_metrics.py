@@ -11,7 +11,6 @@ from fractions import Fraction
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import Golden, MetricChoice
-from goldspan.scoring.incremental_list import IncrementalList
 from goldspan.scoring.json_values import steps_of
 from goldspan.scoring.metric_results import (
     MetricCall,
@@ -37,7 +36,7 @@ from goldspan.scoring.metrics.metric_registry import (
 )
 from goldspan.scoring.metrics.trajectory import TrajectoryMetric, TurnCalls, mean, update_calls_by_turn
 from goldspan.scoring.results import SessionResult, explain
-from goldspan.scoring.sessions import Session, Turn
+from goldspan.scoring.sessions import IncrementalList, Session, Turn
 from goldspan.scoring.verdict import Label, Reason
 
 _LONGEST = 500

@@ -13,16 +13,15 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from goldspan.scoring.align.alignment import Pair, align
-from goldspan.scoring.call_context import CallContext, CallHistory, DeclaredDefaults
-from goldspan.scoring.call_match import call_rules
+from goldspan.scoring.call_match import CallContext, call_rules
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.incremental_list import IncrementalList
 from goldspan.scoring.metric_results import MetricScore, Range
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import expected_session, score_run
-from goldspan.scoring.sessions import Session, ToolCall, batches_of
+from goldspan.scoring.sessions import CallHistory, IncrementalList, Session, ToolCall, batches_of
+from goldspan.scoring.tool_definitions import DeclaredDefaults
 from goldspan.scoring.verdict import Reason
 
 _PAIR = Pair(ONE)
@@ -150,7 +149,8 @@ def mean(turns: Sequence[MetricScore]) -> Fraction | None:
 def _history_of(result: SessionResult, session: Session, golden: Golden) -> CallHistory:
     """Return what earlier calls returned, for expected values that come from there."""
     expected = [turn.calls for turn in golden.turns] if golden.calls is None else [golden.calls]
-    history = CallHistory(session.turns, expected, complete=not session.incomplete)
+    tools = [[call.name for call in calls] for calls in expected]
+    history = CallHistory(session.turns, tools, complete=not session.incomplete)
     for turn in result.turns:
         if turn.expected_index is not None and turn.turn_index is not None:
             history.record(turn.expected_index, turn.aligned_calls())

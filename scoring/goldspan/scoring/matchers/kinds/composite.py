@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from goldspan.scoring.call_context import EarlierCalls, ExpectedCallPosition
 from goldspan.scoring.comparison import ONE, ZERO, ValueRule
 from goldspan.scoring.json_values import Steps, is_mapping, is_sequence, shown, steps_of
 from goldspan.scoring.matchers.matcher import (
@@ -29,7 +28,7 @@ from goldspan.scoring.matchers.matcher import (
     parts_of,
     score_of,
 )
-from goldspan.scoring.sessions import Capture, Content, JsonValue
+from goldspan.scoring.sessions import Capture, Content, EarlierCalls, ExpectedCallPosition, JsonValue
 
 
 @dataclass(frozen=True, slots=True)

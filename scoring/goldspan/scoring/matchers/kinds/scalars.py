@@ -11,7 +11,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from goldspan.scoring.call_context import EarlierCalls
 from goldspan.scoring.comparison import ONE, ZERO, Instant, ValueRule, instant_of, numeric
 from goldspan.scoring.json_values import Steps, is_mapping, is_number, is_sequence, shown
 from goldspan.scoring.matchers.matcher import (
@@ -25,7 +24,7 @@ from goldspan.scoring.matchers.matcher import (
     Part,
     ValuePath,
 )
-from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.sessions import EarlierCalls, JsonValue
 
 
 def _read_literal(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:  # noqa: ARG001 - every kind is read alike
