@@ -42,6 +42,16 @@ class Reason(StrEnum):
 
 HARMLESS_REASONS = frozenset({Reason.NOTHING_EXPECTED, Reason.NO_GOLDEN})
 """Reasons that are no cause for concern: there was nothing to evaluate."""
+CALLS_UNKNOWN = frozenset(
+    {
+        Reason.CALLS_NOT_VISIBLE,
+        Reason.INCOMPLETE,
+        Reason.GOLDEN_NEVER_SEEN,
+        Reason.INPUT_MISSING,
+        Reason.SESSION_AMBIGUOUS,
+    }
+)
+"""Why the calls that are known of a turn are perhaps not all of them."""
 
 Coverage = Literal["strict", "lenient"]
 """`strict`: anything that could not be evaluated prevents a pass. `lenient`: it does not."""

@@ -285,7 +285,7 @@ def _steps(
 
 def _character(*tokens: str) -> str | None:
     """Return a character that all of these match."""
-    own = "".join(token for token in tokens) + _EXAMPLES
+    own = "".join(tokens) + _EXAMPLES
     return next((one for one in own if all(fnmatchcase(one, token) for token in tokens)), None)
 
 

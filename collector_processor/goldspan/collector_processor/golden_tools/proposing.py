@@ -131,16 +131,12 @@ def _comments(recorded: Recorded, clusters: Sequence[Cluster]) -> dict[tuple[str
     for index, golden in enumerate(goldens):
         cluster = by_text.get(golden.get("first_user_text")) if is_mapping(golden) else None
         if cluster is not None:
-            others = cluster.sessions - 1
+            others, started = cluster.sessions - 1, _started(cluster.newest)
+            day = f" of {datetime.fromtimestamp(started / 1e9, UTC).date()}" if started else ""
             more = (
                 f"; {counted(others, 'older session')} began alike, {cluster.same_tools - 1} with the same tools"
                 if others
                 else ""
             )
-            found["goldens", index] = [f"Proposed from session {cluster.newest.id}{_day(cluster.newest)}{more}."]
+            found["goldens", index] = [f"Proposed from session {cluster.newest.id}{day}{more}."]
     return found
-
-
-def _day(session: Session) -> str:
-    started = _started(session)
-    return f" of {datetime.fromtimestamp(started / 1e9, UTC).date()}" if started else ""

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import IO
 
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens.documents import ValuePath
@@ -200,20 +199,15 @@ def _is_golden_file(path: Path) -> bool:
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as stream:
             first = next((line for line in stream if line.strip()), "")
-            document = _first_document(first, stream)
+            try:
+                document = json.loads(first)
+            except ValueError:  # the first line is no document of its own
+                document = json.loads(first + stream.read())
     except (OSError, ValueError, RecursionError):
         return False
     if is_sequence(document) and document:
         return is_mapping(document[0]) and not _OF_OLD_EVAL_SETS.isdisjoint(document[0])
     return is_mapping(document) and not _OF_GOLDENS.isdisjoint(document)
-
-
-def _first_document(first: str, rest: IO[str]) -> JsonValue:
-    """Parse the first line, where it is a document of its own, else all of the text."""
-    try:
-        return json.loads(first)
-    except ValueError:
-        return json.loads(first + rest.read())
 
 
 def golden_set_text(

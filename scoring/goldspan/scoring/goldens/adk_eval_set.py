@@ -73,7 +73,8 @@ def _session(case: _Object) -> str | None:
 
 
 def _old_cases(document: JsonValue, notes: MistakeCollector) -> tuple[str, list[_Case]]:
-    name, items = _bare_name(notes.file), _objects(document, (), notes)
+    file, items = PurePath(notes.file).name, _objects(document, (), notes)
+    name = next((file.removesuffix(end) for end in _NAME_ENDS if file.endswith(end)), file)
     if any("query" in item.value for item in items):
         return name, [(name, tuple(map(_old_turn, items)), ())]
     return name, [
@@ -85,11 +86,6 @@ def _old_turn(invocation: _Object) -> GoldenTurn:
     query = invocation.text("query", required=True)
     calls = [_call(use, name="tool_name", args="tool_input") for use in invocation.objects("expected_tool_use")]
     return GoldenTurn(tuple(call for call in calls if call.name not in HAND_OFFS), user=query)
-
-
-def _bare_name(file: str) -> str:
-    name = PurePath(file).name
-    return next((name.removesuffix(end) for end in _NAME_ENDS if name.endswith(end)), name)
 
 
 def _turn(invocation: _Object) -> GoldenTurn:

@@ -227,8 +227,6 @@ def _as_json(value: Any) -> JsonValue:
 # tau2-bench's `tasks.json`, or lines of `{session_id, expected: [{name, args, compare_args, requestor}]}`, all literal.
 # `compare_args` names the arguments that count; an empty list means that the name alone does.
 
-_USER = "user"
-
 
 def import_tau2(
     records: JsonValue, name: str, notes: MistakeCollector, *, prefix: str = "", user_calls: bool = False
@@ -244,7 +242,7 @@ def import_tau2(
     for where, task in objects(records, (), notes):
         calls: list[JsonValue] = []
         for place, action in _actions(task, where, notes):
-            if action.get("requestor") == _USER and not user_calls:
+            if action.get("requestor") == "user" and not user_calls:
                 of_users += 1
                 continue
             calls.append(_call(action, place, notes))

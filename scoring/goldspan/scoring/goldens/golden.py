@@ -181,21 +181,18 @@ class Golden:
 
     def with_threshold(self, threshold: Decimal) -> Golden:
         """Return the golden with this threshold for its turns and its session, whatever its criteria say."""
+        update = {"threshold": threshold}
         turns = tuple(
-            turn if turn.criterion is None else replace(turn, criterion=_with_threshold(turn.criterion, threshold))
+            turn if turn.criterion is None else replace(turn, criterion=turn.criterion.model_copy(update=update))
             for turn in self.turns
         )
-        return replace(self, turns=turns, criterion=_with_threshold(self.criterion, threshold))
+        return replace(self, turns=turns, criterion=self.criterion.model_copy(update=update))
 
     def all_calls(self) -> Iterator[ExpectedCall]:
         """Yield every call that it names, in all turns and alternatives."""
         yield from chain(self.calls or (), *self.alternatives)
         for turn in self.turns:
             yield from chain(turn.calls, *turn.alternatives)
-
-
-def _with_threshold(criterion: Criterion, threshold: Decimal) -> Criterion:
-    return criterion.model_copy(update={"threshold": threshold})
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ _LEAST_ALIKE = 0.7
 _TRIED = 200
 _MOST_PLACES = 100_000
 _LONGEST = 60
-_AROUND = re.compile(r"[^\s\"',;:()\[\]{}<>]*")
+_AROUND = r"[^\s\"',;:()\[\]{}<>]*"
 
 
 class Near(NamedTuple):
@@ -54,11 +54,8 @@ def nearest_known(value: str, conversation: Conversation, passages: int) -> Near
 
 def _as_written(text: str, word: str) -> str:
     """Return a word with what surrounds it up to white space and quotes: `#W2890441` for `w2890441`."""
-    found = re.search(rf"[^\s\"',;:()\[\]{{}}<>]*{re.escape(word)}", text, re.IGNORECASE)
-    if found is None:
-        return word
-    rest = _AROUND.match(text, found.end())
-    return (found[0] + (rest[0] if rest else "")).rstrip(".?!")[:80]
+    found = re.search(f"{_AROUND}{re.escape(word)}{_AROUND}", text, re.IGNORECASE)
+    return word if found is None else found[0].rstrip(".?!")[:80]
 
 
 def place_in(passage: Passage, value: object) -> str:

@@ -79,9 +79,6 @@ class Kind(StrEnum):
     NONE = "none"
 
 
-_KINDS = {kind.value: kind for kind in Kind}
-
-
 class Origin(Struct, frozen=True, gc=False):
     """Where a value came from."""
 
@@ -390,8 +387,8 @@ class OriginFinder:
 
     def _template(self, leaf: Leaf, words: Sequence[str], unknown: Sequence[str]) -> bool:
         """Whether known words stand in a form that the schema gives: `track:SongName artist:ArtistName`."""
-        given = set(camel_words(f"{leaf.schema.get('description', '')} {leaf.schema.get('default', '')}"))
-        given |= set(words_of(normalised(f"{leaf.schema.get('description', '')} {leaf.schema.get('default', '')}")))
+        about = f"{leaf.schema.get('description', '')} {leaf.schema.get('default', '')}"
+        given = {*camel_words(about), *words_of(normalised(about))}
         known = [word for word in words if word not in unknown and word not in given and word not in FILLERS]
         return bool(known) and all(word in given for word in unknown)
 
@@ -472,10 +469,8 @@ class OriginFinder:
         )
 
     def _unspaced(self, plain: str) -> Origin | None:
-        for at in range(self._passages - 1, -1, -1):
-            if plain in self._conversation.texts[at]:
-                return self._said(at)
-        return None
+        at = next((at for at in range(self._passages - 1, -1, -1) if plain in self._conversation.texts[at]), None)
+        return None if at is None else self._said(at)
 
     def _code(self, text: str) -> Origin | None:
         for part in (text, *(text.split(",")[:1] if "," in text else ())):
@@ -589,7 +584,7 @@ class OriginFinder:
         return None
 
     def _said(self, at: int) -> Origin:
-        return Origin(_KINDS[self._conversation.passages[at].kind], "literal", at)
+        return Origin(Kind(self._conversation.passages[at].kind), "literal", at)
 
 
 def _moment(plain: str, letters: set[str]) -> tuple[list[Day], list[tuple[int, int]]] | None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from goldspan.scoring.comparison import share
 from goldspan.scoring.json_values import counted, pointer_name
-from goldspan.scoring.metric_results import Finding, MetricScore
+from goldspan.scoring.metric_results import Finding, MetricScore, Range
 from goldspan.scoring.sessions import Session, ToolCall, Turn, unchanged_start
 from goldspan.scoring.verdict import REASON_TEXT, Reason
 
@@ -91,6 +91,9 @@ class RunningScore(ABC):
 
 class CallMetric(Struct, frozen=True):
     """Base class of metrics that judge one call after another."""
+
+    range: Range = Range(0.0, 1.0)
+    by_turn: bool = True
 
     def __call__(self, session: Session, _golden: object = None, /) -> MetricScore:
         """Judge every call of a session, rejected requests aside."""

@@ -14,7 +14,7 @@ from goldspan.scoring.grounding.conversation import Conversation, Passage
 from goldspan.scoring.grounding.nearest import nearest_known, place_in
 from goldspan.scoring.grounding.origins import Kind, Leaf, Origin, OriginFinder, leaves
 from goldspan.scoring.json_values import plain, shown
-from goldspan.scoring.metric_results import Finding, MetricScore, Range
+from goldspan.scoring.metric_results import Finding, MetricScore
 from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.metrics.schema import DeclaredTools, declared_tools
 from goldspan.scoring.sessions import Session, ToolCall, Turn
@@ -34,9 +34,7 @@ class ToolParameterGrounding(CallMetric, frozen=True):
     description: str = (
         "The share of argument values that come from the conversation, tool results or the tool's schema."
     )
-    range: Range = Range(0.0, 1.0)
     needs: frozenset[str] = frozenset(("context", "tool_definitions"))
-    by_turn: bool = True
     threshold: Fraction | None = Fraction(1)
 
     def running(self) -> RunningScore:

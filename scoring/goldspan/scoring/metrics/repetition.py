@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from goldspan.scoring.json_values import counted, plain
-from goldspan.scoring.metric_results import Finding, Range
+from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Reason, arguments_of, why_hidden, why_not_known
@@ -25,9 +25,7 @@ class ToolCallRepetition(CallMetric, frozen=True):
 
     name: str = "tool_call_repetition"
     description: str = "The share of calls that are no repetition of an earlier call with the same outcome."
-    range: Range = Range(0.0, 1.0)
     needs: frozenset[str] = frozenset(("context",))
-    by_turn: bool = True
     threshold: Fraction | None = None
 
     def running(self) -> RunningScore:

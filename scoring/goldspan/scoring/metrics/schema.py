@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_to, shown
-from goldspan.scoring.metric_results import Finding, Range
+from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.tool_definitions import schema_of, schemas_of
@@ -35,9 +35,7 @@ class ToolParameterSchema(CallMetric, frozen=True):
     """The schemas of all tools by name, as in `--tools`; None: those that telemetry declares."""
     name: str = "tool_parameter_schema"
     description: str = "The share of present and required arguments that are valid by the tool's JSON Schema."
-    range: Range = Range(0.0, 1.0)
     needs: frozenset[str] = frozenset(("tool_definitions",))
-    by_turn: bool = True
     threshold: Fraction | None = Fraction(1)
 
     def running(self) -> RunningScore:

@@ -161,7 +161,8 @@ def score_metrics(
         if golden is None and not isinstance(chosen, MetricChoice) and GOLDEN in needs_of(chosen.metric):
             continue
         if isinstance(chosen, MetricChoice):
-            results.append(_unknown(chosen))
+            failed = _failed(f"no metric is called {chosen.name}")
+            results.append(MetricResult(chosen.name, "", _UNIT, failed, (), chosen.threshold))
         elif isinstance(chosen.metric, TrajectoryMetric):
             one = kept.setdefault(chosen.metric.name, KeptMetric())
             if calls is None:
@@ -304,12 +305,6 @@ def _verdict(score: MetricScore, metric: Metric, threshold: Fraction | None) -> 
 
 def _failed(text: str) -> MetricVerdict:
     return MetricVerdict(None, Label.NOT_EVALUATED, Reason.EVALUATOR_ERROR, text[:_LONGEST])
-
-
-def _unknown(choice: MetricChoice) -> MetricResult:
-    return MetricResult(
-        choice.name, "", Range(0.0, 1.0), _failed(f"no metric is called {choice.name}"), (), choice.threshold
-    )
 
 
 def _result(

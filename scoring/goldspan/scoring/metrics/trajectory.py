@@ -22,21 +22,11 @@ from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import expected_session, score_run
 from goldspan.scoring.sessions import CallHistory, IncrementalList, Session, ToolCall, batches_of
 from goldspan.scoring.tool_definitions import DeclaredDefaults
-from goldspan.scoring.verdict import Reason
+from goldspan.scoring.verdict import CALLS_UNKNOWN, Reason
 
 _PAIR = Pair(ONE)
 _RANGE = Range(0.0, 1.0)
-_UNSAID = frozenset(
-    {
-        Reason.NOTHING_EXPECTED,
-        Reason.TURN_NOT_EXPECTED,
-        Reason.CALLS_NOT_VISIBLE,
-        Reason.INCOMPLETE,
-        Reason.GOLDEN_NEVER_SEEN,
-        Reason.INPUT_MISSING,
-        Reason.SESSION_AMBIGUOUS,
-    }
-)
+_UNSAID = CALLS_UNKNOWN | {Reason.NOTHING_EXPECTED, Reason.TURN_NOT_EXPECTED}
 """Reasons that make the calls of a turn unreliable."""
 
 

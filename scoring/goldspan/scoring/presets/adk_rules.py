@@ -42,7 +42,9 @@ def read_invocations(expected: object, actual: object) -> Paired:
     Two empty lists are no invocation, as in ADK, whose lists hold invocations; `[[]]` is one without calls. So is
     `{"invocations": [[]]}`, and `{"invocations": []}` is none. Raises TypeError if something is no call.
     """
-    several = _several(expected) or _several(actual) or (_empty(expected) and _empty(actual))
+    several = (
+        _several(expected) or _several(actual) or all(is_sequence(side) and not side for side in (expected, actual))
+    )
     wanted = None if expected is None else _read(expected, several=several)
     return Paired(wanted, _read(actual, several=several), single=not several)
 
@@ -80,10 +82,6 @@ def result_of(
         reason=reason,
         per_invocation=tuple({"score": one, "status": status_of(one, threshold)} for one in scores),
     )
-
-
-def _empty(side: object) -> bool:
-    return is_sequence(side) and not side
 
 
 def _several(side: object) -> bool:

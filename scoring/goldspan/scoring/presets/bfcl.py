@@ -217,7 +217,10 @@ def score(expected: object, actual: object, options: BfclOptions) -> PresetResul
     if options.language != "python":
         return not_evaluated(NAME, Reason.EVALUATOR_ERROR, f"BFCL's checker for {options.language} is not reproduced")
     wanted = [_read_expected(plain, options) for plain in plain_calls(expected)]
-    outputs = [_read_output(plain) for plain in plain_calls(actual)]
+    called = [(plain.get("name"), plain) for plain in plain_calls(actual)]
+    outputs: list[_Output] = [
+        {name: plain.get("args", {})} if isinstance(name, str) else plain for name, plain in called
+    ]
     fault = _check(wanted, outputs, options)
     explanation: dict[str, Any] = {"valid": fault is None, "error": [] if fault is None else fault.errors}
     if fault is not None:
@@ -285,11 +288,6 @@ def _check_call(want: _Expected, output: _Output, options: BfclOptions) -> Fault
             text = f"Optional parameter {key!r} not provided and not marked as optional."
             return Fault(f"{checker}:missing_optional", [text])
     return None
-
-
-def _read_output(plain: PlainCall) -> _Output:
-    name = plain.get("name")
-    return {name: plain.get("args", {})} if isinstance(name, str) else plain
 
 
 def _read_expected(plain: PlainCall, options: BfclOptions) -> _Expected:

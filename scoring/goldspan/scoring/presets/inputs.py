@@ -54,7 +54,11 @@ def plain_calls(calls: object) -> list[PlainCall]:
 
     Raises TypeError if it is no list, or something in it is no call.
     """
-    return [plain_call(call) for call in items(calls) if not _beyond_others(call)]
+    return [
+        plain_call(call)
+        for call in items(calls)
+        if not (isinstance(call, ExpectedCall) and (call.optional or call.forbidden))
+    ]
 
 
 def items(calls: object) -> list[object]:
@@ -93,10 +97,6 @@ def unknown_arguments(actual: object) -> Reason | None:
     entries = listed if is_sequence(listed) else ()
     nested = [call for entry in entries for call in (entry if is_sequence(entry) else (entry,))]
     return next((why for call in nested if isinstance(call, ToolCall) and (why := why_hidden(call))), None)
-
-
-def _beyond_others(call: object) -> bool:
-    return isinstance(call, ExpectedCall) and (call.optional or call.forbidden)
 
 
 def _kind(value: object) -> str:

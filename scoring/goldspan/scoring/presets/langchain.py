@@ -75,7 +75,8 @@ def _message(message: object) -> LangChainMessage:
     if said not in _ROLES:
         raise ValueError(f"Unexpected message type: {said!r}. Use one of {', '.join(map(repr, _ROLES))}.")
     role = _ROLES[said]
-    blocks = _blocks(message.get("content"))
+    content = message.get("content")
+    blocks = [block for block in content if is_mapping(block)] if is_list(content) else []
     if blocks and all(block.get("type") == "tool_result" for block in blocks):
         return LangChainMessage("tool", None)
     if role != "assistant":
@@ -97,10 +98,6 @@ def _tool_call(call: Mapping[str, Any]) -> MessageCall:
         args = json.loads(args, strict=False) if isinstance(args, str) else args
         return _through_json(*named_call({"name": call["function"]["name"], "args": args}))
     return _through_json(*named_call({"name": call["name"], "args": call["args"]}))
-
-
-def _blocks(content: object) -> list[Mapping[str, Any]]:
-    return [block for block in content if is_mapping(block)] if is_list(content) else []
 
 
 def _block_call(block: Mapping[str, Any]) -> MessageCall:

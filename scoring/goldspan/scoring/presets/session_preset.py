@@ -22,7 +22,7 @@ from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.metric_results import PresetResult
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn, as_one_turn
-from goldspan.scoring.verdict import Label, Reason, Verdict
+from goldspan.scoring.verdict import CALLS_UNKNOWN, Label, Reason, Verdict
 
 if TYPE_CHECKING:
     from goldspan.scoring.presets.preset_registry import Preset
@@ -87,17 +87,6 @@ def _properties(schema: Mapping[str, Any]) -> dict[str, Any] | None:
                 return None
             properties[name]["items"] = {"type": inner}
     return properties
-
-
-_UNSEEN = frozenset(
-    {
-        Reason.CALLS_NOT_VISIBLE,
-        Reason.INCOMPLETE,
-        Reason.GOLDEN_NEVER_SEEN,
-        Reason.INPUT_MISSING,
-        Reason.SESSION_AMBIGUOUS,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +233,7 @@ def _unseen(turn: TurnResult) -> Reason | None:
     if turn.turn is not None and not turn.turn.calls_visible:
         return Reason.CALLS_NOT_VISIBLE
     reason = turn.verdict.reason
-    return reason if reason in _UNSEEN else None
+    return reason if reason in CALLS_UNKNOWN else None
 
 
 def _blank(turn: TurnResult, verdict: Verdict) -> TurnResult:
