@@ -17,16 +17,15 @@ import io
 import multiprocessing
 import pickle
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any, cast
-
-import msgspec
+from typing import Any
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.replay.replay import (
@@ -45,7 +44,7 @@ from goldspan.mappers.dialects.reading.protocol import Stack
 from goldspan.mappers.readers.decompression import OnBytes
 from goldspan.mappers.readers.file_ranges import RANGE_BYTES, FileRange
 from goldspan.mappers.readers.files import RangeReading
-from goldspan.mappers.span_facts import LazySpanFacts, LogFacts, PlainSpanFacts, Role, SpanFacts
+from goldspan.mappers.span_facts import LazySpanFacts, LogFacts, PlainSpanFacts, SpanFacts
 from goldspan.mappers.spans import EncodedSpan, LogView, PlainSpans, ResourceView, UndecodedSpan
 from goldspan.scoring.errors import GoldspanError, Problem
 from goldspan.scoring.goldens import ExpectedCall, Golden, GoldenIndex
@@ -84,7 +83,8 @@ def replay_in_parallel(
         try:
             readings = _read_all(work, jobs, progress)
             files.note_readings(ranges, [(one.problems, one.lines, one.nothing) for one in readings])
-            work = replace(work, starts=_starts(readings), share_of=_shares(readings, jobs))
+            starts = list(accumulate((one.spans for one in readings), initial=0))
+            work = replace(work, starts=starts, share_of=_shares(readings, jobs))
             shares = _score_all(work, jobs, consumers)
         except BrokenProcessPool:
             message = f"one of {jobs} processes was killed, perhaps for lack of memory; try fewer --jobs"
@@ -173,23 +173,14 @@ def _processes(work: _Work, count: int) -> ProcessPoolExecutor:
 
 def _read_all(work: _Work, jobs: int, progress: Progress) -> list[_Reading]:
     with _processes(work, min(jobs, len(work.ranges))) as pool:
-        futures = [pool.submit(_read_range, number) for number in range(len(work.ranges))]
+        found = pool.map(_read_range, range(len(work.ranges)))
         with progress() as advance:  # after the processes were started: it has a thread
             readings: list[_Reading] = []
-            for one, future in zip(work.ranges, futures, strict=True):
-                readings.append(_result(future, futures))
+            for one, reading in zip(work.ranges, found, strict=True):
+                readings.append(reading)
                 if advance is not None:
                     advance(one.size)
             return readings
-
-
-def _result(future: Future[Any], others: Iterable[Future[Any]]) -> Any:
-    try:
-        return future.result()
-    except BaseException:
-        for other in others:
-            other.cancel()
-        raise
 
 
 def _read_range(number: int) -> _Reading:
@@ -205,35 +196,13 @@ _Source = tuple[Callable[..., Any], ResourceView]
 
 
 _KEPT = (
-    "span_id",
-    "parent_id",
-    "start",
-    "end",
-    "version",
-    "role",
-    "session_keys",
-    "turn_id",
-    "run_id",
-    "no_turn",
+    *("span_id", "parent_id", "start", "end", "version", "role", "session_keys", "turn_id", "run_id", "no_turn"),
     "entry",
 )
-_kept: Callable[[SpanFacts], Any] = attrgetter(*_KEPT)
-_Kept = tuple[
-    str,
-    str,
-    int,
-    int,
-    tuple[int, int, str],
-    Role | None,
-    tuple[tuple[str, str], ...],
-    str | None,
-    str | None,
-    bool,
-    bool,
-]
-"""What the outline of a span says, in the order of `_KEPT`."""
-_Unread = tuple[int, int, int, str, bytes, _Kept]
-"""The same for a recognised span whose content was not read: with the number of its source, its scope and its bytes."""
+"""What the outline of a span says."""
+_kept: Callable[[SpanFacts], tuple[Any, ...]] = attrgetter(*_KEPT)
+_Unread = tuple[int, int, int, str, bytes, tuple[Any, ...]]
+"""The same for a recognised span whose content was not read, with its scope, its bytes and its outline."""
 
 
 @dataclass(slots=True)
@@ -334,38 +303,15 @@ class _RangeFacts:
         with _file(self._work, self._number).open("wb") as file:
             at = 0
             for trace_id, records in self._traces.items():
-                encoded = _encoded_records(records)
+                encoded = pickle.dumps((records.plain, records.unread, records.facts), pickle.HIGHEST_PROTOCOL)
                 index[trace_id] = (at, len(encoded))
                 at += file.write(encoded)
-        _file(self._work, self._number, ".index").write_bytes(_packed((self._sources, index)))
+        _file(self._work, self._number, ".index").write_bytes(pickle.dumps((self._sources, index)))
         return {trace_id: size for trace_id, (_, size) in index.items()}
 
 
 _Index = dict[str, tuple[int, int]]
 """Where the records of each trace start in the file of a range, and how many bytes they are."""
-_encode = msgspec.msgpack.Encoder().encode
-_Parts = tuple[list[_Plain], list[_Unread], bytes]
-_decode: Any = msgspec.msgpack.Decoder(_Parts).decode
-
-
-def _encoded_records(records: _RangeTrace) -> bytes:
-    packed = _packed(records.facts) if records.facts else b""
-    try:
-        return _encode((records.plain, records.unread, packed))
-    except (OverflowError, UnicodeEncodeError):  # a time of more than 64 bits, text that is none
-        return _encode(((), (), _packed((records.plain, records.unread, packed))))
-
-
-def _decoded_records(encoded: bytes) -> tuple[list[_Plain], list[_Unread], list[_Fact]]:
-    parts: _Parts = _decode(encoded)
-    plain, unread, packed = parts
-    if not packed:
-        return plain, unread, []
-    unpacked: Any = _unpacked(packed)
-    if not isinstance(unpacked, tuple):
-        return plain, unread, unpacked
-    plain, unread, packed = cast("_Parts", unpacked)
-    return plain, unread, _unpacked(packed) if packed else []
 
 
 def _session(value: str) -> str:
@@ -378,13 +324,6 @@ def _file(work: _Work, number: int, suffix: str = "") -> Path:
 
 
 # 2: divide.
-
-
-def _starts(readings: Sequence[_Reading]) -> list[int]:
-    starts = [0]
-    for one in readings:
-        starts.append(starts[-1] + one.spans)
-    return starts
 
 
 def _shares(readings: Sequence[_Reading], jobs: int) -> dict[str, int]:
@@ -428,10 +367,10 @@ def _score_all(work: _Work, jobs: int, consumers: Sequence[Consumer]) -> list[_S
     """Score every share; the first in this process, which need not send its results to itself."""
     _take_up(work)
     with _processes(work, jobs - 1) as pool:
-        futures = [pool.submit(_score_share, share) for share in range(1, jobs)]
+        found = pool.map(_score_share, range(1, jobs))
         shares = [_score(work, 0, consumers)]
-        for share, future in enumerate(futures, start=1):
-            shares.append(_unpacked(_result(future, futures)))
+        for share, packed in enumerate(found, start=1):
+            shares.append(pickle.loads(packed))
             for evaluation in _evaluations(work, share) if consumers else ():
                 for consumer in consumers:
                     consumer(evaluation)
@@ -443,12 +382,7 @@ def _score_share(share: int) -> bytes:
     if not work.keeps_evaluations:
         return _packed(_score(work, share, ()))
     with _file(work, share, ".evaluations").open("wb") as file:
-
-        def keep(evaluation: Evaluation) -> None:
-            packed = _packed(evaluation)
-            file.write(len(packed).to_bytes(8) + packed)
-
-        return _packed(_score(work, share, (keep,)))
+        return _packed(_score(work, share, (lambda evaluation: file.write(_packed(evaluation)),)))
 
 
 def _score(work: _Work, share: int, consumers: Sequence[Consumer]) -> _Share:
@@ -466,7 +400,7 @@ def _records(work: _Work, number: int, share: int) -> Iterator[tuple[int, Replay
     registry = work.registry
     sources: list[_Source]
     index: _Index
-    sources, index = _unpacked(_file(work, number, ".index").read_bytes())
+    sources, index = pickle.loads(_file(work, number, ".index").read_bytes())
     resources = [registry.resource(resource) for _, resource in sources]
     found: list[tuple[int, int, ReplayRecord]] = []
     with _file(work, number).open("rb") as file:
@@ -474,7 +408,7 @@ def _records(work: _Work, number: int, share: int) -> Iterator[tuple[int, Replay
             if work.share_of.get(trace_id) != share:
                 continue
             file.seek(at)
-            all_plain, all_unread, facts = _decoded_records(file.read(size))
+            all_plain, all_unread, facts = pickle.loads(file.read(size))
             found += facts
             for position, read, source, undecoded in all_plain:
                 plain = PlainSpanFacts(trace_id, undecoded, sources[source][0], resources[source])
@@ -491,9 +425,9 @@ def _records(work: _Work, number: int, share: int) -> Iterator[tuple[int, Replay
 
 
 def _evaluations(work: _Work, share: int) -> Iterator[Evaluation]:
-    with _file(work, share, ".evaluations").open("rb") as file:
-        while size := file.read(8):
-            yield _unpacked(file.read(int.from_bytes(size)))
+    with _file(work, share, ".evaluations").open("rb") as file, suppress(EOFError):
+        while True:
+            yield pickle.load(file)
 
 
 # Values between processes. Both ends are the same program in the same run, and have the same work.
@@ -505,10 +439,6 @@ def _packed(value: object) -> bytes:
     pickler.dispatch_table = _REDUCERS
     pickler.dump(value)
     return file.getvalue()
-
-
-def _unpacked(packed: bytes) -> Any:
-    return pickle.loads(packed)
 
 
 def _reduce_shared(value: Golden | ExpectedCall) -> Any:
