@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.engine.settings import EngineStats
 from goldspan.collector_processor.replay.replay import (
     QUIET_SPANS,
     Consumer,
-    EngineFindings,
     RecordScoring,
     Replay,
     ReplayRecord,
@@ -90,7 +90,8 @@ def replay_in_parallel(
             message = f"one of {jobs} processes was killed, perhaps for lack of memory; try fewer --jobs"
             raise GoldspanError(message) from None
     results = [result for share in shares for result in share.results]
-    files.problems += problems_of([share.findings for share in shares], quiet_spans)
+    found = [problem for share in shares for problem in share.problems]
+    files.problems += problems_of(found, [share.stats for share in shares], quiet_spans)
     return Replay(
         run_result(results, goldens, files.problems),
         sum(one.spans for one in readings),
@@ -137,7 +138,8 @@ class _Share:
     """The results of one share of the work."""
 
     results: list[SessionResult]
-    findings: EngineFindings
+    problems: list[Problem]
+    stats: EngineStats
 
 
 class _Process:
@@ -392,7 +394,7 @@ def _score(work: _Work, share: int, consumers: Sequence[Consumer]) -> _Share:
             scoring.feed(record, start + read)
     scoring.advance(work.starts[-1])
     scoring.end()
-    return _Share(list(scoring.results.values()), scoring.findings())
+    return _Share(list(scoring.results.values()), scoring.problems, scoring.stats)
 
 
 def _records(work: _Work, number: int, share: int) -> Iterator[tuple[int, ReplayRecord]]:
@@ -408,6 +410,9 @@ def _records(work: _Work, number: int, share: int) -> Iterator[tuple[int, Replay
             if work.share_of.get(trace_id) != share:
                 continue
             file.seek(at)
+            all_plain: list[_Plain]
+            all_unread: list[_Unread]
+            facts: list[_Fact]
             all_plain, all_unread, facts = pickle.loads(file.read(size))
             found += facts
             for position, read, source, undecoded in all_plain:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.evaluations import score_later
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.protocol import Stack
@@ -90,7 +90,7 @@ def replay(
             for evaluation in evaluations:
                 for consumer in consumers:
                     consumer(evaluation)
-    problems += problems_of([scoring.findings()], quiet_spans)
+    problems += problems_of(scoring.problems, [scoring.stats], quiet_spans)
     return Replay(
         run_result(list(scoring.results.values()), goldens, problems), scoring.read, recognised, registry.stacks()
     )
@@ -130,7 +130,8 @@ class RecordScoring:
         self._goldens = goldens
         self._engine = Engine(goldens, _settings(quiet_spans, scorer, emits=bool(consumers)))
         self._consumers = consumers
-        self._problems: list[Problem] = []
+        self.stats = self._engine.stats
+        self.problems: list[Problem] = []
         self._poll_every = self._next_poll = max(quiet_spans // 10, 1)
         self.on_session: Callable[[SessionResult, Session], object] = _ignore
         """Called with each complete run that is scored; a later result of it replaces an earlier one."""
@@ -164,18 +165,13 @@ class RecordScoring:
         """Score what is left, at the end of the input."""
         self._take(self._engine.flush(self.read / SPANS_A_SECOND, end_of_input=True))
 
-    def findings(self) -> EngineFindings:
-        """Return what the engine found wrong."""
-        stats = self._engine.stats
-        return EngineFindings(tuple(self._problems), stats.evicted_sessions, stats.late)
-
     def _take(self, output: EngineOutput) -> None:
         for result in output.sessions:
             if result.session is not None:
                 self.results[result.session.id, result.session.run] = _slim(result, result.session)
                 if result.golden is not None or self._goldens.samples_run(result.session):
                     self.on_session(result, result.session)
-        self._problems.extend(output.problems)
+        self.problems.extend(output.problems)
         for evaluation in output.evaluations:
             for consumer in self._consumers:
                 consumer(evaluation)
@@ -273,26 +269,16 @@ def _settings(quiet_spans: int, scorer: Scorer, *, emits: bool) -> EngineSetting
     )
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFindings:
-    """What an engine found wrong in records, and how many of them its limits affected."""
-
-    problems: tuple[Problem, ...]
-    evicted_sessions: int
-    late: int
-
-
-def problems_of(findings: Sequence[EngineFindings], quiet_spans: int) -> list[Problem]:
-    """Return the problems that engines found, in an order that does not depend on their number."""
-    problems = [problem for one in findings for problem in one.problems]
-    problems.sort(key=lambda problem: (problem.code, problem.source, problem.message))
-    if evicted := sum(one.evicted_sessions for one in findings):
+def problems_of(found: Iterable[Problem], stats: Sequence[EngineStats], quiet_spans: int) -> list[Problem]:
+    """Return the problems that engines found and counted, in an order that does not depend on their number."""
+    problems = sorted(found, key=lambda problem: (problem.code, problem.source, problem.message))
+    if evicted := sum(one.evicted_sessions for one in stats):
         message = (
             f"{evicted} sessions were scored before all of their spans were read, since more than "
             f"{_most_spans(quiet_spans):,} spans were open at once; sort the input by time, or score it in parts"
         )
         problems.append(Problem("evicted", message))
-    if late := sum(one.late for one in findings):
+    if late := sum(one.late for one in stats):
         message = (
             f"{late} records came more than {quiet_spans:,} spans after the rest of their session and were left "
             "out; sort the input by time"
