@@ -169,12 +169,9 @@ def problems_of(batches: Batches, job: ScoringJob) -> Iterator[Any]:
     for batch in batches:
         for _ in chunks.read(_views(batch, job, job.registry.markers)):
             pass
-    found = list(job.problems.items())
-    columns = [code for (code, _), _ in found], [message for (_, message), _ in found], [count for _, count in found]
-    yield pa.RecordBatch.from_arrays(
-        [pa.array(columns[0], pa.string()), pa.array(columns[1], pa.string()), pa.array(columns[2], pa.int64())],
-        ["code", "message", "count"],
-    )
+    rows = [{"code": code, "message": message, "count": count} for (code, message), count in job.problems.items()]
+    schema = pa.schema([("code", pa.string()), ("message", pa.string()), ("count", pa.int64())])
+    yield pa.RecordBatch.from_pylist(rows, schema)
 
 
 def _views(batch: Any, job: ScoringJob, markers: Markers | None) -> Iterator[MarkedView]:

@@ -252,7 +252,7 @@ class StreamWorker(BaseSink):
             self._ready = False
             with self._lock:
                 for one in self._assigned.values():
-                    self._keep_counts(one)
+                    self._counters.stages.update(_counts(one))
                 self._assigned.clear()
 
     def stop(self) -> None:
@@ -463,7 +463,7 @@ class StreamWorker(BaseSink):
 
     def _forget(self, key: tuple[str, int]) -> None:
         with self._lock:
-            self._keep_counts(self._assigned.pop(key))
+            self._counters.stages.update(_counts(self._assigned.pop(key)))
 
     def _look_at_ends(self, one: _Assigned) -> None:
         for topic, progress in one.progress.topics.items():
@@ -556,9 +556,6 @@ class StreamWorker(BaseSink):
             for one in self._assigned.values():
                 sums.update(_counts(one))
         return sums
-
-    def _keep_counts(self, one: _Assigned) -> None:
-        self._counters.stages.update(_counts(one))
 
 
 def _counts(one: _Assigned) -> Counter[str]:

@@ -240,7 +240,7 @@ class TraceStage:
 
     def advance(self, watermark: float) -> Iterable[Output]:
         """Send what is complete by this time, each trace as of the time at which it was."""
-        now = self._tick(watermark)
+        now = self._now = max(self._now, watermark)
         outputs: list[Output] = []
         for due, key in self._due.take(now):
             trace = self._find(key)
@@ -555,10 +555,6 @@ class TraceStage:
         rows = [_TRACE + trace.key, *(_row_key(trace.key, number) for number in range(trace.rows))]
         rows += [_HELD + trace.key + span_id.encode() for span_id in trace.released]
         self._writes += [(row, None) for row in rows]
-
-    def _tick(self, now: float) -> float:
-        self._now = max(self._now, now)
-        return self._now
 
     def _count_unmatched(self, session_id: str, source: str) -> None:
         if self._context.goldens.goldens:

@@ -193,7 +193,8 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
     root_span = tree.spans.get(root)
     top = tree.top(root)
     top_span = tree.spans.get(top)
-    highest = top_span or _highest_seen(tree, root, spans)
+    lowest = root_span or spans[0]
+    highest = top_span or [lowest, *tree.ancestors(lowest.span_id)][-1]
     orphan = top_span is None
     extent = [*spans, root_span] if root_span is not None else spans
     return Fragment(
@@ -260,11 +261,6 @@ def restored_fragment(
     """Return the fragment again that had this root, these spans and this session; `others` are the spans above them."""
     tree = TraceTree({span.span_id: span for span in (*others, *spans)})
     return _fragment(tree, root, sorted(spans, key=time_order), session)
-
-
-def _highest_seen(tree: TraceTree, root: str, spans: list[SpanFacts]) -> SpanFacts:
-    start = tree.spans.get(root) or spans[0]
-    return [start, *tree.ancestors(start.span_id)][-1]
 
 
 def fragment_without_ids(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> list[Fragment]:
