@@ -413,7 +413,10 @@ class _Reader:
             raise self.notes.unreadable(message, line=_line(event))
 
     def scalar(self, event: Any, where: ValuePath) -> JsonValue:
-        text = _whole_characters(event.value)
+        text: str = event.value
+        if not text.isascii() and _HALF.search(text):
+            # Halves of characters written as two escapes, `"\ud83d\ude00"`, are joined, as JSON means them.
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
         if event.style:
             return text
         try:
@@ -459,10 +462,3 @@ class _Reader:
 
 def _line(event: Any) -> int:
     return int(event.start_mark.line) + 1
-
-
-def _whole_characters(text: str) -> str:
-    r"""Join the halves of characters written as two escapes, `"\ud83d\ude00"`, as JSON means them."""
-    if text.isascii() or not _HALF.search(text):
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")

@@ -76,7 +76,8 @@ class GoldenIndex:
         """Return the golden of a session, all goldens that match it equally well, or None."""
         if (golden := self._exact.get(session.id)) is not None:
             return golden
-        wanting = self._by_attributes(session) or self._by_text(session) or self._by_pattern(session)
+        wanting = self._by_attributes(session) or self._by_text(session)
+        wanting = wanting or tuple(golden for pattern, golden in self._patterns if pattern.match(session.id))
         return Ambiguous(wanting) if len(wanting) > 1 else next(iter(wanting), None)
 
     def wants(self, session_id: str) -> bool:
@@ -126,9 +127,6 @@ class GoldenIndex:
             for golden in candidates
             if all(has.get(name) == _scalar(value) for name, value in golden.attribute.items())
         )
-
-    def _by_pattern(self, session: Session) -> tuple[Golden, ...]:
-        return tuple(golden for pattern, golden in self._patterns if pattern.match(session.id))
 
     def _by_text(self, session: Session) -> tuple[Golden, ...]:
         if not self._texts or not session.turns:

@@ -92,14 +92,15 @@ class SessionContext:
         return self._at.size
 
     def _mark(self) -> _Mark:
-        return _Mark(len(self.calls), len(self.conversation), len(self._said), _copied(self._at))
+        at = replace(self._at, counts=dict(self._at.counts))
+        return _Mark(len(self.calls), len(self.conversation), len(self._said), at)
 
     def _go_back(self, mark: _Mark) -> None:
         del self.calls[mark.turns :]
         self.conversation.go_back(mark.passages)
         while len(self._said) > mark.said:
             self._said.popitem()
-        self._at = _copied(mark.progress)
+        self._at = replace(mark.progress, counts=dict(mark.progress.counts))
 
     def _turn(self, turn: Turn, calls_before: int) -> list[KnownBeforeCall]:
         messages = self._read(turn.messages)
@@ -194,10 +195,6 @@ class SessionContext:
             self.conversation.add(Passage(kind, text, where))
 
 
-def _copied(progress: _Progress) -> _Progress:
-    return replace(progress, counts=dict(progress.counts))
-
-
 def _text(content: Content) -> str:
     raw = content.raw
     return raw if isinstance(raw, str) and len(raw) > MAX_TEXT else as_text(content.value)
@@ -237,11 +234,6 @@ def _asked(calls: Sequence[ToolCall]) -> list[int]:
             asked[index] = when
         latest = max(latest, when, *(calls[index].end for index in together))
     return asked
-
-
-def day_of(call: ToolCall, turn: Turn) -> date | None:
-    """Return the day of a call in UTC; None if it has no time."""
-    return next(iter(local_days(call, turn)), None)
 
 
 def local_days(call: ToolCall, turn: Turn) -> tuple[date, ...]:

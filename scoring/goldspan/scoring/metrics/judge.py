@@ -13,7 +13,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from goldspan.scoring.grounding.context import KnownBeforeCall, SessionContext, day_of
+from goldspan.scoring.grounding.context import KnownBeforeCall, SessionContext, local_days
 from goldspan.scoring.json_values import counted, is_mapping
 from goldspan.scoring.messages import as_text
 from goldspan.scoring.metric_results import Finding, MetricScore, Range
@@ -213,8 +213,8 @@ def _prompt(
     if size > _MAX_CONTEXT:
         conversation = conversation[-_MAX_CONTEXT:]
         notes.append("The beginning of the conversation is left out: a value may come from there.")
-    if day := day_of(call, turn):
-        notes.append(f"Day of the call: {day.isoformat()}")
+    if days := local_days(call, turn):
+        notes.append(f"Day of the call: {days[0].isoformat()}")
     if call.argument_captures:
         notes.append(f"These values were not recorded, take them as right: {', '.join(call.argument_captures)}")
     parts = [

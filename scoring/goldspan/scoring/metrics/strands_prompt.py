@@ -130,11 +130,8 @@ def _prompt(call: ToolCall, tools: Sequence[ToolDefinition], history: Sequence[s
 def _of_agent(call: ToolCall, turn: Turn, available: Sequence[ToolDefinition]) -> Sequence[ToolDefinition]:
     """Return the tools of the agent that made a call, where definitions are recorded by agent."""
     recorded = turn.tool_definitions.value
-    return (
-        list(tools_in(recorded[call.agent]))
-        if call.agent and is_mapping(recorded) and call.agent in recorded
-        else available
-    )
+    known = call.agent and is_mapping(recorded) and call.agent in recorded
+    return list(tools_in(recorded[call.agent])) if known else available
 
 
 def _lines_before(index: int, calls: Sequence[ToolCall]) -> Iterator[str]:

@@ -50,7 +50,9 @@ class TurnCalls:
         reasons = (call.verdict.reason for call in turn.calls if call.verdict.reason)
         self.unknown = next(reasons, Reason.ARGUMENTS_NOT_CAPTURED)
         """Why a score is not known, where it depends on what is not known."""
-        judging = override or _criterion_of(turn, golden)
+        index = turn.expected_index
+        own = golden.turns[index].criterion if index is not None and index < len(golden.turns) else None
+        judging = override or (golden.criterion if own is None or turn.turn_index is None else own)
         self._rules = [call_rules(call, override or call.criterion or judging) for call in expected]
         defaults = None if turn.turn is None else DeclaredDefaults(turn.turn.tool_definitions)
         self._context = CallContext(history, defaults)
@@ -154,12 +156,6 @@ def _why_unsaid(turn: TurnResult, session: Session) -> Reason | None:
     if turn.turn is not None and not turn.turn.calls_visible:
         return Reason.CALLS_NOT_VISIBLE
     return Reason.INCOMPLETE if session.incomplete else None
-
-
-def _criterion_of(turn: TurnResult, golden: Golden) -> Criterion:
-    index = turn.expected_index
-    own = golden.turns[index].criterion if index is not None and index < len(golden.turns) else None
-    return golden.criterion if own is None or turn.turn_index is None else own
 
 
 def _calls_of(turn: TurnResult, session: Session, judging: Criterion) -> tuple[list[ToolCall], list[int]]:
