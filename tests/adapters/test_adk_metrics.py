@@ -17,6 +17,7 @@ from goldspan.scoring.metrics.metric_registry import needs_of
 from goldspan.scoring.results import SessionResult
 from rigs.adk_invocations import needs_adk
 from rigs.command_line import runner
+from rigs.repository import ROOT
 
 pytestmark = needs_adk
 
@@ -79,7 +80,7 @@ def one_of_goldspan(session, golden):
     return 1.0
 '''
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 PARIS = ToolCall("get_weather", {"city": "Paris"}, call_id="c1", result=Content('{"sky": "clear"}', Capture.CAPTURED))
 ROME = ToolCall("get_weather", {"city": "Rome"}, call_id="c2", batch=1)
 OSLO = ToolCall("get_time", {}, call_id="c3", batch=1, error="timeout")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from goldspan.mappers.installed_dialects import built_in_dialects
 from goldspan.scoring.matchers.kinds import matcher_kinds
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 TITLES = {dialect.name: getattr(dialect, "title", dialect.name) for dialect in built_in_dialects()}
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from rigs.repository import ROOT
+
 ROOMS = ("scoring", "mappers", "collector_processor")
 CODE = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 VAGUE = {"base", "common", "helpers", "misc", "util", "utils"}

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from rigs.repository import ROOT
+
 ROOMS = ("scoring", "mappers", "collector_processor")
 """Each may import the ones before it."""
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from rigs.repository import ROOT
+
 BINARY = {".gif", ".gz", ".ico", ".jpg", ".pb", ".png", ".svg", ".zst"}
 SPOKEN_OF = {"prometheus", "collector", "localhost", "otel-collector", "phoenix"}
 """Hosts of one word that an example may use."""

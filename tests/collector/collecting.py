@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rigs.pipeline_rig import until
+from rigs.repository import ROOT
 
-CONFIG = Path(__file__).parents[2] / "config" / "collector"
+CONFIG = ROOT / "config" / "collector"
 
 
 @contextmanager

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-BINARY = Path(__file__).parents[2] / ".collector" / "otelcol-goldspan"
+from rigs.repository import ROOT
+
+BINARY = ROOT / ".collector" / "otelcol-goldspan"
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from rigs.repository import ROOT
+
 EXAMPLES = sorted((ROOT / "config" / "collector").glob("*.yaml"))
 
 

@@ -16,7 +16,7 @@ import pytest
 from msgspec import structs
 
 from conformance.known_gaps import or_known_gap
-from conformance.recordings import FOLDER, TRUTH, files_of
+from conformance.recordings import TRUTH, files_of
 from conformance.single_records import Document, documents_of
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
@@ -33,8 +33,8 @@ from goldspan.scoring.goldens.golden_index import GoldenIndex
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import Label, Reason
+from rigs.repository import RECORDING_NAMES
 
-NAMES = sorted(path.name.removesuffix(".otlp.json") for path in FOLDER.glob("*.otlp.json"))
 SEEDS = (1, 2, 3)
 
 
@@ -109,7 +109,7 @@ def golden_of(sessions: list[Session]) -> GoldenIndex:
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_sessions_are_the_same_in_every_order(name: str, subtests: pytest.Subtests) -> None:
     whole = recording(name)
     for order, numbers in ORDERS.items():
@@ -163,7 +163,7 @@ def sessions_in(evaluations: dict[str, Evaluation]) -> list[Session]:
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_the_engine_arrives_at_the_same_evaluations(name: str, subtests: pytest.Subtests) -> None:
     whole = recording(name)
     evaluations = whole.evaluations()
@@ -176,7 +176,7 @@ def test_the_engine_arrives_at_the_same_evaluations(name: str, subtests: pytest.
             assert sessions_in(standing) == sessions
 
 
-HIDDEN = [name for name in NAMES if TRUTH["files"][name]["turns"] == "hidden"]
+HIDDEN = [name for name in RECORDING_NAMES if TRUTH["files"][name]["turns"] == "hidden"]
 """Recordings of agents whose calls nothing shows."""
 
 
@@ -193,7 +193,7 @@ def test_what_cannot_be_seen_is_not_judged(name: str) -> None:
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("name", or_known_gap(name for name in NAMES if name not in HIDDEN))
+@pytest.mark.parametrize("name", or_known_gap(name for name in RECORDING_NAMES if name not in HIDDEN))
 def test_a_recording_passes_the_golden_made_of_it(name: str) -> None:
     """Otherwise the evaluations compared above would say nothing."""
     whole = recording(name)

@@ -12,8 +12,9 @@ import pytest
 from conformance import recordings
 from conformance.findings import LINKED_SPANS, LOG_RECORDS, MODEL_OUTPUT, TOOL_SPAN, Finding, find
 from goldspan.mappers.installed_dialects import built_in_dialects
+from rigs.repository import ROOT
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
 REMAKE = "run: python docs/generate_dialects.py > docs/dialects.md"
 
 

@@ -31,11 +31,12 @@ from rigs.in_process_rig import Inner
 from rigs.local_ports import free_port
 from rigs.otlp_containers import as_message
 from rigs.pipeline_rig import until
+from rigs.repository import ROOT
 from rigs.score_backend import score_backend
 from rigs.scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
 from rigs.trace_requests import turn_request
 
-CONFIG = Path(__file__).parents[2] / "config"
+CONFIG = ROOT / "config"
 BOARDS = sorted((CONFIG / "grafana").glob("*.json"))
 RULES = CONFIG / "prometheus" / "rules.yaml"
 SECONDS = 12

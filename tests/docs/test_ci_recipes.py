@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from rigs.local_http import Quiet, serving
+from rigs.repository import ROOT
 from rigs.scripted_ci import Comments, Runner, command, comments_served, recipe
 
-ROOT = Path(__file__).resolve().parents[2]
 TRACES = ROOT / "examples/traces/strands.otlp.json"
 RIGHT, WRONG = "days: 1", "days: 2"
 """What the golden expects of the last call, which passed 1."""

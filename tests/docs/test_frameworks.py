@@ -10,8 +10,8 @@ import pytest
 
 from recordings.record import dependencies, header, node_packages
 from rigs.markdown_pages import blocks
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests" / "frameworks"
 PAGE = (ROOT / "docs" / "frameworks.md").read_text("utf-8")
 SCRIPTS = sorted(FOLDER.glob("try_*.py"))

@@ -14,8 +14,9 @@ import pytest
 
 from goldspan.mappers import read_sessions
 from goldspan.scoring import score_sessions
+from rigs.repository import ROOT
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 NOTEBOOK = EXAMPLES / "compare_models.ipynb"
 MODELS = ("model-2026-05", "model-2026-11")
 NEEDED = ("ipykernel", "matplotlib", "nbclient", "pandas")

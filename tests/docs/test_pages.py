@@ -16,8 +16,8 @@ from goldspan.scoring import load_goldens
 from goldspan.scoring.errors import GoldenFileError
 from rigs.markdown_pages import as_module, blocks, dead_links, wrong_commands
 from rigs.otlp_receiver import otlp_receiver
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 SOURCES = ("scoring", "mappers", "collector_processor", "tests", "benchmarks", "docs", "examples")
 NO_TESTS_COLLECTED = 5

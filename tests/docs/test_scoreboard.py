@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from rigs.repository import ROOT
 
 
 def test_the_scoreboard_is_what_is_printed() -> None:

@@ -21,7 +21,8 @@ from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.names import SCHEMA_URL
 from goldspan.scoring.goldens import GoldenIndex
 from rigs import evaluation_examples as given
-from rigs.recorded_evaluations import NAMES, WRONG, evaluations_of
+from rigs.recorded_evaluations import WRONG, evaluations_of
+from rigs.repository import RECORDING_NAMES
 
 RESOURCE = {"service.name": "gateway", "service.instance.id": "one"}
 Play = Callable[[AnyMeterProvider], object]
@@ -64,7 +65,7 @@ NEWEST = hasattr(export, "CardinalityLimits")
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("recording", NAMES)
+@pytest.mark.parametrize("recording", RECORDING_NAMES)
 def test_points_are_those_of_the_sdk(recording: str) -> None:
     evaluations = [one for goldens in (WRONG, GoldenIndex(sample=1.0)) for one in evaluations_of(recording, goldens)]
 

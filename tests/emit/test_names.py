@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import runpy
-from pathlib import Path
 
 import pytest
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.evaluation import event_attributes, span_attributes
 from rigs import evaluation_examples as given
+from rigs.repository import ROOT
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
 
 
 def test_the_page_is_the_declarations() -> None:

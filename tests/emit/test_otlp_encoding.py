@@ -39,8 +39,9 @@ from goldspan.mappers.spans import SpanView
 from goldspan.scoring.sessions import SpanRef
 from rigs import evaluation_examples as given
 from rigs.otlp_containers import as_sdk_spans, requests_of
-from rigs.recorded_evaluations import NAMES, WRONG, evaluations_of
+from rigs.recorded_evaluations import WRONG, evaluations_of
 from rigs.recorded_goldens import goldens_of
+from rigs.repository import RECORDING_NAMES
 
 OBSERVED = 1_800_000_000_000_000_000
 
@@ -71,7 +72,7 @@ def observed_at_once(request: ExportLogsServiceRequest) -> ExportLogsServiceRequ
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("recording", NAMES)
+@pytest.mark.parametrize("recording", RECORDING_NAMES)
 def test_encoded_events_are_those_of_the_sdk(recording: str) -> None:
     for goldens in (goldens_of(recording), WRONG):
         evaluations = evaluations_of(recording, goldens)
@@ -160,7 +161,7 @@ def leave_out_none(request: ExportTraceServiceRequest) -> None:
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("recording", sorted(NAMES))
+@pytest.mark.parametrize("recording", sorted(RECORDING_NAMES))
 def test_encoded_spans_are_those_of_the_sdk(recording: str) -> None:
     spans = [span for request in requests_of(recording) for span in as_sdk_spans(request)]
     assert spans

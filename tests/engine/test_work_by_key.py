@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from conformance.recordings import FOLDER
 from conformance.single_records import documents_of
 from goldspan.collector_processor.engine.result_table import ResultRow, result_rows
 from goldspan.collector_processor.engine.settings import EngineSettings
@@ -32,9 +31,9 @@ from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import Scorer, scorer_of
 from goldspan.scoring.verdict import Label
 from rigs.recorded_goldens import goldens_of
+from rigs.repository import RECORDING_NAMES
 from rigs.span_facts import agent, plain, tool
 
-NAMES = sorted(path.name.removesuffix(".otlp.json") for path in FOLDER.glob("*.otlp.json"))
 EVERY_METRIC = scorer_of(metrics=WITHOUT_GOLDEN)
 
 
@@ -75,7 +74,7 @@ def in_two_stages(
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_results_are_those_of_one_engine(name: str) -> None:
     records = list(views(documents_of(name), lambda problem: None))
     goldens = goldens_of(name).with_sample(1.0)

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from conformance.recordings import FOLDER
 from goldspan.collector_processor.encoded_spans.call_records import (
     decode_record,
     decode_session,
@@ -31,6 +30,7 @@ from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, Role, SpanFacts, ToolFacts, ToolRequest
 from goldspan.scoring.sessions import Capture, Content
 from rigs import evaluation_examples as examples
+from rigs.repository import RECORDINGS
 
 REQUEST = ExportRequest(Signal.TRACES, b"body", (("x-tenant", "a"), ("x-other", "é")))
 MEBIBYTE = 1 << 20
@@ -307,7 +307,7 @@ def test_what_waits_counts_against_the_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [False, True])
 def test_records_of_every_recording_are_read_as_they_were(content: bool) -> None:
     registry = DialectRegistry()
-    for path in sorted(FOLDER.glob("*.otlp.json")) + sorted(FOLDER.glob("*.logs.json")):
+    for path in sorted(RECORDINGS.glob("*.otlp.json")) + sorted(RECORDINGS.glob("*.logs.json")):
         for fact in registry.facts(read_files([path], lambda _: None), content=content):
             assert decode_record(encode_record(fact)) == fact
 

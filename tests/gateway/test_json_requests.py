@@ -27,7 +27,7 @@ from goldspan.collector_processor.otlp_signals import Signal
 from rigs.otlp_containers import as_message, requests_of
 from rigs.otlp_logs import LOGGED, as_logs_data, log_documents
 from rigs.otlp_requests import message_of, requests
-from rigs.pipeline_rig import NAMES
+from rigs.repository import RECORDING_NAMES
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -66,7 +66,7 @@ def test_what_an_exporter_writes_is_the_same_message(request: dict[str, Any]) ->
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("recording", NAMES)
+@pytest.mark.parametrize("recording", RECORDING_NAMES)
 def test_what_was_recorded_is_the_same_message(recording: str) -> None:
     for request in requests_of(recording):
         assert traces(request) == as_message(request)

@@ -21,8 +21,6 @@ from rigs.otlp_containers import requests_of
 from rigs.otlp_receiver import attributes
 from rigs.pipeline_rig import (
     EVERYTHING,
-    NAMES,
-    RECORDINGS,
     as_message,
     events_in,
     everything,
@@ -30,8 +28,8 @@ from rigs.pipeline_rig import (
     said_by_replay,
     spans_in,
 )
+from rigs.repository import RECORDING_NAMES, RECORDINGS, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "exporters"
 INSTALLED = ROOT / ".venvs"
 
@@ -77,7 +75,7 @@ def test_what_an_sdk_sends_is_scored_as_by_a_replay(language: str, protocol: str
     client, prefixes = LANGUAGES[language]
     (tmp_path / "client").mkdir()
     command = client(tmp_path / "client")
-    names = [name for name in NAMES if name.startswith(prefixes)]
+    names = [name for name in RECORDING_NAMES if name.startswith(prefixes)]
     files = [RECORDINGS / f"{name}.otlp.json" for name in names]
     (tmp_path / "goldens.json").write_text(json.dumps(EVERYTHING))
     # Runs end where those of a replay do, and everything is said before the process ends.

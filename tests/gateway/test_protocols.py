@@ -16,7 +16,6 @@ from rigs.otlp_logs import LOGGED, log_documents
 from rigs.otlp_receiver import attributes
 from rigs.pipeline_rig import (
     EVERYTHING,
-    NAMES,
     bodies_of,
     events_in,
     everything,
@@ -25,8 +24,9 @@ from rigs.pipeline_rig import (
     said_by_replay,
     spans_in,
 )
+from rigs.repository import RECORDING_NAMES
 
-SOME = NAMES[::4]
+SOME = RECORDING_NAMES[::4]
 
 
 def ids(spans: list[Any]) -> set[tuple[bytes, bytes]]:

@@ -21,8 +21,8 @@ from rigs.downstream import http_downstream
 from rigs.gateway_process import process, settings_for
 from rigs.gateway_rig import one_span
 from rigs.markdown_pages import blocks
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCS, CONFIG = ROOT / "docs", ROOT / "config"
 FILES = CONFIG / "gateway"
 

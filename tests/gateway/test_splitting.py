@@ -27,7 +27,7 @@ from goldspan.mappers.readers.otlp_protobuf import ProtobufReader, message_attri
 from goldspan.mappers.spans import LogView
 from rigs.otlp_containers import as_message, requests_of
 from rigs.otlp_requests import message_of, requests
-from rigs.pipeline_rig import NAMES
+from rigs.repository import RECORDING_NAMES
 
 REGISTRY = DialectRegistry()
 SCANNER = KeyScanner(REGISTRY)
@@ -102,7 +102,7 @@ def test_a_session_id_is_found_where_it_stands_and_only_if_it_is_wanted(ids: lis
 
 
 def test_what_nobody_knows_yet_stays_around_the_spans() -> None:
-    message = as_message(requests_of(NAMES[0])[0])
+    message = as_message(requests_of(RECORDING_NAMES[0])[0])
     message.resource_spans[0].schema_url = "https://example.com/resource"
     message.resource_spans[0].scope_spans[0].schema_url = "https://example.com/scope"
     unknown = b"\xf2\x3f\x03abc"  # field 1022
@@ -154,7 +154,7 @@ def test_ids_are_found_wherever_they_stand() -> None:
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("recording", NAMES)
+@pytest.mark.parametrize("recording", RECORDING_NAMES)
 def test_the_scanner_finds_every_span_that_a_dialect_reads_and_every_session(recording: str) -> None:
     for request in requests_of(recording):
         for group in apart(as_message(request).SerializeToString()):

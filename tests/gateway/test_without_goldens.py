@@ -18,7 +18,8 @@ from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from rigs.otlp_containers import as_message
-from rigs.pipeline_rig import NAMES, Downstream, bodies_of, cut_up, files_of, run, said_by_replay, spans_in
+from rigs.pipeline_rig import Downstream, bodies_of, cut_up, files_of, run, said_by_replay, spans_in
+from rigs.repository import RECORDING_NAMES
 from rigs.trace_requests import attribute, turn_request
 
 NO_GOLDENS = GoldenIndex()
@@ -63,7 +64,7 @@ def attributes(downstream: Downstream, prefix: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("recording", NAMES)
+@pytest.mark.parametrize("recording", RECORDING_NAMES)
 def test_final_results_are_those_of_a_replay_however_the_records_come(recording: str) -> None:
     wanted = said_by_replay(files_of(recording), NO_GOLDENS.with_sample(1.0), SCORER)
     requests = bodies_of(recording)

@@ -26,7 +26,6 @@ from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from rigs.otlp_containers import as_message
 from rigs.pipeline_rig import (
-    NAMES,
     Said,
     bodies_of,
     cut_up,
@@ -37,6 +36,7 @@ from rigs.pipeline_rig import (
     said_by_replay,
     spans_in,
 )
+from rigs.repository import RECORDING_NAMES
 from rigs.trace_requests import plain_request, turn_request
 
 SETTINGS = PipelineSettings(engine=EngineSettings(run_idle=10_000.0, retention=20_000.0, caller_timeout=5_000.0))
@@ -170,7 +170,7 @@ def judging_by(scorer: Scorer) -> PipelineSettings:
 
 @pytest.mark.parametrize("judged", JUDGED)
 @pytest.mark.every_recording
-@pytest.mark.parametrize("recording", NAMES[::6])
+@pytest.mark.parametrize("recording", RECORDING_NAMES[::6])
 def test_what_is_compressed_comes_back_as_it_was(recording: str, judged: str) -> None:
     goldens, scorer = JUDGED[judged]
     requests = cut_up(bodies_of(recording), 3)
@@ -188,7 +188,7 @@ def test_what_is_compressed_comes_back_as_it_was(recording: str, judged: str) ->
 @pytest.mark.parametrize("judged", JUDGED)
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.every_recording
-@pytest.mark.parametrize("recording", NAMES[1::9])
+@pytest.mark.parametrize("recording", RECORDING_NAMES[1::9])
 def test_a_crash_between_any_two_steps_loses_nothing(recording: str, seed: int, judged: str, tmp_path: Path) -> None:
     goldens, scorer = JUDGED[judged]
     rng = random.Random(f"{recording}/{seed}")

@@ -14,8 +14,8 @@ from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.cli.goldens import goldens
 from goldspan.collector_processor.golden_tools.checking import CODES
 from rigs.markdown_pages import blocks
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/golden-tools.md").read_text("utf-8")
 ANSWERS = {"id": "simple_0", "ground_truth": [{"area": {"base": [10]}}]}
 

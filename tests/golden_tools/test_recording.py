@@ -18,6 +18,7 @@ from goldspan.scoring import load_goldens, score_sessions
 from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from rigs.command_line import Run
+from rigs.repository import ROOT
 from rigs.trace_requests import turn_request, write_lines
 
 
@@ -309,7 +310,7 @@ def test_every_kind_of_file_holds_the_same(run: Run, tmp_path: Path, name: str) 
 
 
 def test_the_schema_is_printed(run: Run) -> None:
-    published = Path(__file__).resolve().parents[2] / "config" / "golden-set.schema.json"
+    published = ROOT / "config" / "golden-set.schema.json"
     assert json.loads(run("schema").stdout) == json.loads(published.read_text("utf-8"))
 
 

@@ -6,7 +6,6 @@ import json
 import re
 import runpy
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from goldspan.scoring.errors import GoldenFileError
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
 from rigs.markdown_pages import blocks
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "config/golden-set.schema.json"
 VALIDATOR = Draft202012Validator(json.loads(PUBLISHED.read_text("utf-8")))
 

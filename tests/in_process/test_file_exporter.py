@@ -26,10 +26,10 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 from goldspan.collector_processor import FileSpanExporter
 from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.spans import LogView
-from rigs.otlp_containers import RECORDINGS, as_message, as_sdk_spans, requests_of
+from rigs.otlp_containers import as_message, as_sdk_spans, requests_of
+from rigs.repository import RECORDING_NAMES
 from rigs.scripted_agent import PARIS, run_turn
 
-NAMES = sorted(path.name.removesuffix(".otlp.json") for path in RECORDINGS.glob("*.otlp.json"))
 Logged = Callable[[], list[str]]
 
 
@@ -91,7 +91,7 @@ def test_every_field_of_a_span_is_in_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_a_recording_is_read_from_the_file_as_from_the_recording(name: str, tmp_path: Path) -> None:
     written = tmp_path / "written.jsonl"
     exporter = FileSpanExporter(written)

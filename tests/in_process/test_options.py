@@ -16,10 +16,11 @@ from goldspan.collector_processor.in_process.span_exporter import ExporterOption
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens import ExpectedCall, Golden, load_goldens
 from rigs.in_process_rig import Rig, until
+from rigs.repository import ROOT
 from rigs.scripted_agent import PARIS, ROME, golden, golden_set, run_turn
 
 MakeRig = Callable[..., Rig]
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "in-process.md"
+PAGE = ROOT / "docs" / "in-process.md"
 YAML = """
 golden_set: weather
 goldens:

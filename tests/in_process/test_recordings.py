@@ -13,7 +13,8 @@ from goldspan.scoring.run import scorer_of
 from rigs.in_process_rig import Inner, Rig
 from rigs.otlp_containers import as_sdk_spans, requests_of
 from rigs.otlp_logs import LOGGED, as_sdk_records, log_documents
-from rigs.pipeline_rig import EVERYTHING, NAMES, files_of, newest, said_by_replay
+from rigs.pipeline_rig import EVERYTHING, files_of, newest, said_by_replay
+from rigs.repository import RECORDING_NAMES
 
 HALF = {
     **EVERYTHING,
@@ -47,7 +48,7 @@ def said_by_door(name: str, *, batch: int, seed: int, **options: Any) -> dict[st
 
 @pytest.mark.parametrize("wanted", GOLDENS)
 @pytest.mark.every_recording
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_results_are_those_of_a_replay(name: str, wanted: str) -> None:
     goldens = GOLDENS[wanted]
     expected = without_places(said_by_replay(files_of(name), goldens))
@@ -57,7 +58,7 @@ def test_results_are_those_of_a_replay(name: str, wanted: str) -> None:
 
 @pytest.mark.parametrize("sample", [1.0, 0.5])
 @pytest.mark.every_recording
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_without_goldens_too(name: str, sample: float) -> None:
     """Messages, definitions, results and answers are read from every dialect as a replay reads them."""
     scorer = scorer_of(metrics=WITHOUT_GOLDEN)

@@ -32,9 +32,10 @@ from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from rigs.in_process_rig import Counting, Inner, Rig, recorded
 from rigs.markdown_pages import blocks
+from rigs.repository import ROOT
 from rigs.scripted_agent import PARIS, ROME, golden, golden_set, run_turn
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "in-process.md"
+PAGE = ROOT / "docs" / "in-process.md"
 MakeRig = Callable[..., Rig]
 SCHEMA, GROUNDING, REPETITION = (metric.name for metric in WITHOUT_GOLDEN)
 UNSCORED = "tool_parameter_match.not_evaluated"

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rigs.local_ports import free_port
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 JARS = Path(os.environ.get("KAFKA_JARS", ROOT / ".kafka" / "lib"))
 """`make .kafka/.ready` fills it."""
 _CLUSTER = "Z29sZHNwYW4tdGVzdHMtMA"

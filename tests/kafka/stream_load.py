@@ -14,7 +14,8 @@ from typing import Any
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
 from rigs.otlp_containers import as_message
-from rigs.pipeline_rig import NAMES, Said, bodies_of, cut_up, everything, files_of, said_by_replay
+from rigs.pipeline_rig import Said, bodies_of, cut_up, everything, files_of, said_by_replay
+from rigs.repository import RECORDING_NAMES
 from rigs.trace_requests import SECOND, plain_request, turn_request, write_lines
 
 
@@ -75,4 +76,4 @@ def load_of(documents: Sequence[dict[str, Any]], recordings: Sequence[str] = (),
 @cache
 def everything_recorded() -> Load:
     """Every recording and 280 sessions."""
-    return load_of(sessions(280, "made"), NAMES, seed=7)
+    return load_of(sessions(280, "made"), RECORDING_NAMES, seed=7)

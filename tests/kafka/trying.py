@@ -24,8 +24,9 @@ from kafka.broker import broker, why_no_broker
 from kafka.stream_workers import Cluster, cluster
 from rigs.local_ports import free_port
 from rigs.pipeline_rig import bodies_of, until
+from rigs.repository import ROOT
 
-COLLECTOR = Path(__file__).parents[2] / ".collector" / "otelcol-goldspan"
+COLLECTOR = ROOT / ".collector" / "otelcol-goldspan"
 RECORDINGS = ("google-adk-v2-stream", "openai-agents-openinference-stream", "pydantic-ai-v6")
 GOLDENS = {
     "format": 1,

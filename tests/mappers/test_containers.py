@@ -12,9 +12,8 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import read_files, views
 from goldspan.mappers.span_facts import Role, SpanFacts
 from goldspan.scoring.errors import Problem
-from rigs.otlp_containers import RECORDINGS, as_message, as_sdk_spans, requests_of
-
-NAMES = sorted(path.name.removesuffix(".otlp.json") for path in RECORDINGS.glob("*.otlp.json"))
+from rigs.otlp_containers import as_message, as_sdk_spans, requests_of
+from rigs.repository import RECORDING_NAMES, RECORDINGS
 
 
 def facts_of(source: object, registry: DialectRegistry) -> list[SpanFacts]:
@@ -26,7 +25,7 @@ def facts_of(source: object, registry: DialectRegistry) -> list[SpanFacts]:
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("name", or_known_gap(NAMES))
+@pytest.mark.parametrize("name", or_known_gap(RECORDING_NAMES))
 def test_json_messages_and_sdk_spans_of_a_recording_give_equal_facts(name: str) -> None:
     registry = DialectRegistry()
     requests = requests_of(name)
@@ -61,12 +60,12 @@ def test_what_the_sdk_made_itself_reads_as_what_it_was_told() -> None:
 
 
 def test_all_files_at_once_are_read_in_order() -> None:
-    paths = [RECORDINGS / f"{name}.otlp.json" for name in NAMES]
+    paths = [RECORDINGS / f"{name}.otlp.json" for name in RECORDING_NAMES]
     problems: list[Problem] = []
     together = [view.span_id for view in read_files(paths, problems.append)]
     one_by_one = [view.span_id for path in paths for view in read_files([path], problems.append)]
     assert together == one_by_one
-    requests = [request for name in NAMES for request in requests_of(name)]
+    requests = [request for name in RECORDING_NAMES for request in requests_of(name)]
     groups = [group for request in requests for group in request["resourceSpans"]]
     assert len(together) == sum(len(scope["spans"]) for group in groups for scope in group["scopeSpans"])
     assert not problems

@@ -13,13 +13,12 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.protocol import Dialect, Reading
 from goldspan.mappers.readers.sdk import SdkReader
 from goldspan.mappers.spans import SpanView
-from rigs.otlp_containers import RECORDINGS, as_sdk_spans, requests_of
-
-NAMES = sorted(path.name.removesuffix(".otlp.json") for path in RECORDINGS.glob("*.otlp.json"))
+from rigs.otlp_containers import as_sdk_spans, requests_of
+from rigs.repository import RECORDING_NAMES
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_an_outline_says_what_reading_says(name: str) -> None:
     registry, reader = DialectRegistry(), SdkReader()
     for request in requests_of(name):
@@ -30,7 +29,7 @@ def test_an_outline_says_what_reading_says(name: str) -> None:
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_session_ids_stand_under_the_keys_that_are_named_unless_a_marker_says_otherwise(name: str) -> None:
     registry, reader = DialectRegistry(), SdkReader()
     for request in requests_of(name):
@@ -55,7 +54,7 @@ class Whole:
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_a_table_without_what_a_span_lacks_reads_the_same(name: str) -> None:
     registry, reader, random = DialectRegistry(), SdkReader(), Random(name)
     # Rules about spans without any attributes hold for no other span: only a registry knows.

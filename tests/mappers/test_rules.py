@@ -16,8 +16,9 @@ import pytest
 from goldspan.mappers import TelemetryWarning, read_sessions
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn, UserMessages
 from goldspan.scoring.turn_join import places_of
+from rigs.repository import ROOT
 
-ARCHITECTURE = Path(__file__).parent.parent.parent / "docs" / "architecture.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 TRACE = "a" * 32
 AGENT = {"gen_ai.operation.name": "invoke_agent"}
 CHAT = {"gen_ai.operation.name": "chat"}

@@ -12,7 +12,7 @@ import pytest
 
 from goldspan.mappers.readers.files import read_files
 from goldspan.scoring.errors import Problem, TraceFileError
-from rigs.otlp_containers import RECORDINGS
+from rigs.repository import RECORDINGS
 
 Write = Callable[[str | bytes], Path]
 

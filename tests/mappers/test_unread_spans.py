@@ -12,8 +12,9 @@ from goldspan.mappers.readers.files import read_files, views
 from goldspan.mappers.span_facts import LazySpanFacts, Role, SpanFacts
 from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.errors import Problem
-from rigs.otlp_containers import RECORDINGS, documents_in
+from rigs.otlp_containers import documents_in
 from rigs.otlp_requests import as_line
+from rigs.repository import RECORDINGS
 from rigs.trace_requests import turn_request
 
 RECORDED = sorted(RECORDINGS.glob("*.otlp.json"))

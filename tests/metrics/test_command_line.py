@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
 from goldspan.collector_processor.cli import main
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "examples" / "traces" / "strands.otlp.json"
 GOLDENS = ROOT / "examples" / "goldens.yaml"
 SCHEMA = Draft202012Validator(json.loads((ROOT / "config" / "score.schema.json").read_text("utf-8")))

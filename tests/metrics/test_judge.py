@@ -27,8 +27,9 @@ from goldspan.scoring.metrics.judge import parse_answer
 from goldspan.scoring.metrics.strands_prompt import STRANDS_SYSTEM_PROMPT
 from rigs.command_line import runner
 from rigs.model_server import ModelServer, Response, model_server, rated
+from rigs.repository import FIXTURES, ROOT
 
-RECORDED = json.loads((Path(__file__).parents[1] / "fixtures/judge/strands.json").read_text("utf-8"))
+RECORDED = json.loads((FIXTURES / "judge/strands.json").read_text("utf-8"))
 SYSTEM_PROMPT_OF_STRANDS = "edb454b20e97198228037ea7a99da58358f651492ec3b043559615c100dad6bb"
 """SHA-256 of the system prompt in the wheel of strands-agents-evals 1.7.0."""
 
@@ -585,7 +586,7 @@ def test_a_file_of_options_is_refused_with_every_mistake(tmp_path: Path) -> None
 
 # The command line ------------------------------------------------------------------------------------------------
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 def test_score_asks_a_model(server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

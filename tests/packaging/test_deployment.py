@@ -19,8 +19,8 @@ from goldspan.collector_processor.serving.http_requests import BearerTokens
 from goldspan.collector_processor.serving.prometheus import MetricsPage
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
 from goldspan.scoring import load_goldens
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 KUBERNETES = ROOT / "config" / "kubernetes"
 WORKERS, GATEWAY = KUBERNETES / "stream", KUBERNETES / "gateway"
 

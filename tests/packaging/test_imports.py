@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+from rigs.repository import ROOT
+
+EXAMPLES = ROOT / "examples"
 
 OTHER_DOORS = (
     "goldspan.collector_processor.cli",

@@ -6,11 +6,10 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 from quick_run import FIXTURES, quick_recordings
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 TEST = "tests/mappers/test_outline.py"
 RECORDINGS = {path.name.removesuffix(".otlp.json") for path in (FIXTURES / "recordings").glob("*.otlp.json")}
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 from goldspan.collector_processor.cli import main
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 

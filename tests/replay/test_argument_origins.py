@@ -10,9 +10,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from rigs.command_line import Run
+from rigs.repository import ROOT
 from rigs.trace_requests import digits, turn_request, write_lines
 
-ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = Draft202012Validator(json.loads((ROOT / "config/inspect.schema.json").read_text("utf-8")))
 TRACES = ROOT / "examples/traces"
 ASKED = "What is the weather in Paris?"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from goldspan.collector_processor.cli.score import score
 from goldspan.scoring.verdict import REASON_TEXT, Reason
+from rigs.repository import ROOT
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
 WHY = (DOCS / "why-nothing-is-scored.md").read_text("utf-8")
 REPLAY = (DOCS / "replay.md").read_text("utf-8")
 

@@ -10,13 +10,13 @@ import pytest
 
 from rigs.command_line import Run
 from rigs.markdown_pages import blocks
+from rigs.repository import ROOT
 from rigs.span_tables import clickhouse_row, json_row, spans_of, write_table
 from rigs.trace_requests import attribute, turn_request, write_lines
 
 duckdb = pytest.importorskip("duckdb", reason="needs duckdb: pip install duckdb")
 pytest.importorskip("pyarrow", reason="needs pyarrow, the extra `parquet`")
 
-ROOT = Path(__file__).resolve().parents[2]
 RIGHT, WRONG = {"city": "Paris", "days": 3}, {"city": "Paris", "days": 5}
 
 

@@ -20,8 +20,9 @@ from goldspan.mappers.readers.files import read_files, views
 from goldspan.scoring.sessions import Capture
 from goldspan.scoring.verdict import Reason
 from rigs.command_line import Run
+from rigs.repository import ROOT
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
 REMAKE = "run: python docs/generate_switches.py > docs/switches.md"
 OTHER_LANGUAGES = {"go-": "go", "java-": "java", "js-": "nodejs", "vercel-ai-": "nodejs"}
 """Beginnings of names of recordings that are not in Python."""

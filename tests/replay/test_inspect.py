@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 from goldspan.collector_processor.replay.hints import HELP
 from goldspan.scoring.verdict import REASON_TEXT, Reason
 from rigs.command_line import Run
+from rigs.repository import ROOT
 from rigs.trace_requests import plain_request, turn_request, write_lines
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))
 TRUTH = json.loads((ROOT / "tests/fixtures/recordings/truth.json").read_text("utf-8"))["files"]
 SCHEMA = Draft202012Validator(json.loads((ROOT / "config/inspect.schema.json").read_text("utf-8")))

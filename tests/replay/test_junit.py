@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -22,6 +21,7 @@ from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session, Turn
 from goldspan.scoring.verdict import Label, Reason
+from rigs.repository import FIXTURES
 from rigs.scored_sessions import EVERYTHING, FAILED, NO_GOLDEN, NOTHING, ODD, PASSED, UNKNOWN, session, verdict
 
 # What the public schema of Jenkins' xunit plugin allows: attributes, the required ones, and children.
@@ -42,7 +42,7 @@ SHAPE = {
 
 
 # As pytest holds its own reports against it; from the xunit plugin of Jenkins.
-PUBLIC = xmlschema.XMLSchema(Path(__file__).resolve().parents[1] / "fixtures" / "junit-10.xsd")
+PUBLIC = xmlschema.XMLSchema(FIXTURES / "junit-10.xsd")
 
 
 def document(result: ScoringResult, coverage: CoverageMode = CoverageMode.STRICT) -> ElementTree.Element:

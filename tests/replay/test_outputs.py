@@ -19,9 +19,9 @@ from goldspan.mappers import read_sessions
 from goldspan.scoring.json_values import json_text
 from rigs.command_line import Run
 from rigs.otlp_receiver import attributes, otlp_receiver
+from rigs.repository import ROOT
 from rigs.trace_requests import plain_request, turn_request, write_lines
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))
 SCHEMA = Draft202012Validator(json.loads((ROOT / "config/score.schema.json").read_text("utf-8")))
 RIGHT, WRONG = {"city": "Paris", "days": 3}, {"city": "Paris", "days": 5}

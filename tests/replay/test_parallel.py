@@ -33,6 +33,7 @@ from goldspan.scoring.run import scorer_of
 from replay.test_marked_spans import GOLDENS, traffic, valid_requests
 from rigs.command_line import Run
 from rigs.otlp_requests import delimited, message_of, prefixed
+from rigs.repository import ROOT
 from rigs.trace_requests import attribute, digits, request, span, turn_request, write_lines
 
 pytestmark = [
@@ -40,7 +41,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
 ]
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))
 ALL_SESSIONS = load_goldens({"format": 1, "golden_set": "none", "goldens": []}).with_sample(1.0)
 CHAT = [attribute("gen_ai.operation.name", "chat"), attribute("gen_ai.request.model", "m")]

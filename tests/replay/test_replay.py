@@ -17,7 +17,6 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import load_goldens
 from rigs.trace_requests import plain_request, turn_request, write_lines
 
-ROOT = Path(__file__).resolve().parents[2]
 GOLDENS = {
     "format": 1,
     "golden_set": "g",

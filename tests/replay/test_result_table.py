@@ -19,10 +19,10 @@ from goldspan.scoring import score_sessions
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session, Turn
 from rigs.command_line import Run
+from rigs.repository import ROOT
 from rigs.scored_sessions import EVERYTHING, NOTHING, ODD, UNKNOWN, session, turn, verdict
 from rigs.trace_requests import turn_request, write_lines
 
-ROOT = Path(__file__).resolve().parents[2]
 TYPES = {str: "text", int: "int", float: "float", bool: "bool", datetime: "timestamp"}
 RIGHT, WRONG = {"city": "Paris", "days": 3}, {"city": "Paris", "days": 5, "unit": "C"}
 

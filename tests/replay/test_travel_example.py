@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TRAVEL = Path(__file__).resolve().parents[2] / "examples" / "travel"
+from rigs.repository import ROOT
+
+TRAVEL = ROOT / "examples" / "travel"
 
 
 def score(folder: Path, seed: str) -> tuple[dict[str, Any], dict[str, bytes]]:

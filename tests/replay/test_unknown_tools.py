@@ -20,9 +20,9 @@ from goldspan.mappers.spans import DecodedSpan, EventView, LogView, SpanView
 from goldspan.mappers.unknown_tool_spans import UnknownToolFinder, UnknownTools
 from goldspan.scoring.sessions import Capture
 from rigs.command_line import Run
+from rigs.repository import RECORDINGS
 from rigs.trace_requests import plain_request, write_lines
 
-RECORDINGS = Path(__file__).resolve().parents[1] / "fixtures" / "recordings"
 BUILT_IN = built_in_dialects()
 REQUEST = json.dumps(
     [{"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": '{"x": 1}'}}]}]

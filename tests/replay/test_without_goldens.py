@@ -15,11 +15,10 @@ from click.testing import Result
 from jsonschema import Draft202012Validator
 
 from rigs.command_line import Run
+from rigs.repository import ROOT
 from rigs.trace_requests import turn_request, write_lines
 
-SCHEMA = Draft202012Validator(
-    json.loads((Path(__file__).resolve().parents[2] / "config/score.schema.json").read_text("utf-8"))
-)
+SCHEMA = Draft202012Validator(json.loads((ROOT / "config/score.schema.json").read_text("utf-8")))
 ASKED = "What is the weather in Paris?"
 TOOLS = [{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]
 GOOD = turn_request("good", ("get_weather", {"city": "Paris"}), user=ASKED)

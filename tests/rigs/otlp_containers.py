@@ -18,8 +18,7 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 
 from goldspan.mappers.readers.otlp_json import decode_attributes
 from goldspan.mappers.spans import EventView, ResourceView
-
-RECORDINGS = Path(__file__).parents[1] / "fixtures" / "recordings"
+from rigs.repository import RECORDINGS
 
 
 @dataclass

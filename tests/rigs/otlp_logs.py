@@ -17,7 +17,8 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 
 from goldspan.mappers.readers.otlp_json import decode_attributes, decode_value
 from goldspan.mappers.spans import LogView, ResourceView
-from rigs.otlp_containers import RECORDINGS, documents_in
+from rigs.otlp_containers import documents_in
+from rigs.repository import RECORDINGS
 
 LOGGED = sorted(path.name.removesuffix(".logs.json") for path in RECORDINGS.glob("*.logs.json"))
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

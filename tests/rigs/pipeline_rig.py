@@ -30,10 +30,9 @@ from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.run import Scorer
-from rigs.otlp_containers import RECORDINGS, as_message, requests_of
+from rigs.otlp_containers import as_message, requests_of
 from rigs.otlp_logs import LOGGED, as_logs_data, log_documents
 
-NAMES = sorted(path.name.removesuffix(".otlp.json") for path in RECORDINGS.glob("*.otlp.json"))
 EVERYTHING = {
     "format": 1,
     "golden_set": "everything",

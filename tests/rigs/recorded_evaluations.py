@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.recordings import FOLDER, files_of
+from conformance.recordings import files_of
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
@@ -11,7 +11,6 @@ from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 
-NAMES = sorted(path.name.removesuffix(".otlp.json") for path in FOLDER.glob("*.otlp.json"))
 WRONG = load_goldens(
     {
         "format": 1,

@@ -17,8 +17,8 @@ import yaml
 
 from rigs.local_http import Quiet, serving
 from rigs.markdown_pages import blocks
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 Contexts = dict[str, Any]
 
 

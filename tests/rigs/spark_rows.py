@@ -8,7 +8,6 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from conformance.recordings import FOLDER
 from conformance.single_records import Document, record_of
 from goldspan.collector_processor.engine.result_table import ResultRow, result_rows
 from goldspan.collector_processor.replay.replay import replay
@@ -20,7 +19,6 @@ from goldspan.scoring.run import scorer_of
 from rigs.otlp_containers import as_message
 from rigs.otlp_logs import as_logs_data
 
-NAMES = sorted(path.name.removesuffix(".otlp.json") for path in FOLDER.glob("*.otlp.json"))
 METRICS = [metric.name for metric in WITHOUT_GOLDEN]
 
 

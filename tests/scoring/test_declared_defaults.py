@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,8 +23,8 @@ from goldspan.scoring import (
     score_turn,
 )
 from goldspan.scoring.tool_definitions import DeclaredDefaults
+from rigs.repository import RECORDINGS
 
-RECORDINGS = Path(__file__).parents[1] / "fixtures/recordings"
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}}}
 WRITTEN: dict[str, Any] = {
     "semantic conventions": [{"type": "function", "name": "get_weather", "parameters": SCHEMA}],

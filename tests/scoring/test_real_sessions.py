@@ -6,14 +6,13 @@ import gzip
 import json
 from collections.abc import Sequence
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from goldspan.scoring import score_turn
+from rigs.repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SESSIONS = ROOT.parent / "shared" / "data" / "tau2.jsonl.gz"
 
 

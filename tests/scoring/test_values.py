@@ -32,8 +32,9 @@ from goldspan.scoring import (
     score_turn,
 )
 from goldspan.scoring.presets.session_preset import choose_preset
+from rigs.repository import RECORDINGS
 
-RECORDING = Path(__file__).resolve().parents[1] / "fixtures/recordings/google-adk-v1.otlp.json"
+RECORDING = RECORDINGS / "google-adk-v1.otlp.json"
 GOLDENS = {
     "golden_set": "weather",
     "version": "1",

@@ -27,10 +27,11 @@ from goldspan.collector_processor.cli import main
 from goldspan.collector_processor.sinks import MLflowScores, PhoenixScores
 from goldspan.collector_processor.sinks.score_exporter import ScoreExporter
 from rigs.local_ports import free_port
+from rigs.repository import ROOT
 from rigs.scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
 
-SERVERS = Path(__file__).parents[2] / ".venvs" / "servers" / "bin"
-JAEGER = Path(__file__).parents[2] / ".collector" / "jaeger"
+SERVERS = ROOT / ".venvs" / "servers" / "bin"
+JAEGER = ROOT / ".collector" / "jaeger"
 START = 240.0
 """Seconds that a server may take to come up: Phoenix makes its data base first."""
 

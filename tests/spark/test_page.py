@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from rigs.markdown_pages import blocks
-
-ROOT = Path(__file__).parents[2]
+from rigs.repository import ROOT
 
 
 def example(file: str, folder: Path) -> CodeType:

@@ -14,7 +14,8 @@ from conformance.single_records import Document, documents_of
 from goldspan.collector_processor.spark import newest_scores, score_stream
 from goldspan.scoring.errors import SettingsError
 from rigs.recorded_goldens import goldens_of
-from rigs.spark_rows import METRICS, NAMES, as_json, by_replay, collected, has_ids
+from rigs.repository import RECORDING_NAMES
+from rigs.spark_rows import METRICS, as_json, by_replay, collected, has_ids
 
 pytestmark = pytest.mark.filterwarnings("default")  # PySpark's own
 
@@ -78,7 +79,7 @@ def recorded(names: Sequence[str]) -> list[Document]:
     return [one for name in names for one in documents_of(name) if has_ids(one)]
 
 
-@pytest.mark.parametrize(("names", "count", "seed"), [(NAMES[::7], 7, 2), (NAMES, 5, 1)])
+@pytest.mark.parametrize(("names", "count", "seed"), [(RECORDING_NAMES[::7], 7, 2), (RECORDING_NAMES, 5, 1)])
 def test_scores_that_stand_are_those_of_a_replay(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], count: int, seed: int
 ) -> None:
@@ -102,8 +103,8 @@ def test_what_is_older_than_the_retention_is_forgotten(
 ) -> None:
     monkeypatch.setattr("goldspan.collector_processor.spark.structured_streaming._FOLDERS", 1)
     times = iter([1000.0, 1030.0, 1090.0, 1100.0])
-    first, second = documents_of(NAMES[0]), documents_of(NAMES[1])
-    stream = Stream(spark, tmp_path, goldens_of(*NAMES[:2]), retention=60.0, clock=lambda: next(times))
+    first, second = documents_of(RECORDING_NAMES[0]), documents_of(RECORDING_NAMES[1])
+    stream = Stream(spark, tmp_path, goldens_of(*RECORDING_NAMES[:2]), retention=60.0, clock=lambda: next(times))
     stream.add(first, second)
     stream.run()
     forgotten = stream.traces_in_state(0)
@@ -113,7 +114,7 @@ def test_what_is_older_than_the_retention_is_forgotten(
     assert forgotten
     assert left
     assert left.isdisjoint(forgotten)
-    assert stream.standing() == by_replay([*first, *second], goldens_of(*NAMES[:2]))
+    assert stream.standing() == by_replay([*first, *second], goldens_of(*RECORDING_NAMES[:2]))
 
 
 @pytest.mark.parametrize(

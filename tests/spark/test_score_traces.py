@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from conformance.recordings import FOLDER
 from conformance.single_records import Document, documents_of
 from goldspan.collector_processor.spark import read_problems, score_traces
 from goldspan.scoring.errors import SettingsError
 from rigs.recorded_goldens import goldens_of
+from rigs.repository import RECORDING_NAMES, RECORDINGS
 from rigs.span_tables import clickhouse_row, json_row, spans_of, write_table
-from rigs.spark_rows import METRICS, NAMES, as_json, as_protobuf, by_replay, collected, has_ids
+from rigs.spark_rows import METRICS, as_json, as_protobuf, by_replay, collected, has_ids
 
 pytestmark = pytest.mark.filterwarnings("default")  # PySpark's own
 
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.filterwarnings("default")  # PySpark's own
 @pytest.mark.parametrize(("column", "encoded"), [("string", as_json), ("binary", as_protobuf)])
 def test_results_are_those_of_a_replay(spark: Any, column: str, encoded: Callable[[Document], str | bytes]) -> None:
     """Every recording at once: in any order, a third of the records twice, in four partitions."""
-    documents = [document for name in NAMES for document in documents_of(name)]
-    goldens = goldens_of(*NAMES)
+    documents = [document for name in RECORDING_NAMES for document in documents_of(name)]
+    goldens = goldens_of(*RECORDING_NAMES)
     without_ids = [document for document in documents if not has_ids(document)]  # in the order they came (R4)
     others = [document for document in documents if has_ids(document)]
     pick = random.Random(1)
@@ -33,26 +33,26 @@ def test_results_are_those_of_a_replay(spark: Any, column: str, encoded: Callabl
     rows = [*without_ids, *pick.sample(others + repeated, len(others) + len(repeated))]
     df = spark.createDataFrame(spark.sparkContext.parallelize([(encoded(one),) for one in rows], 4), f"value {column}")
     expected = by_replay(documents, goldens)
-    assert len(expected) > 10 * len(NAMES)
+    assert len(expected) > 10 * len(RECORDING_NAMES)
     assert collected(score_traces(df, goldens, METRICS)) == expected
 
 
 @pytest.mark.parametrize("row", [clickhouse_row, json_row])
 def test_tables_of_spans_are_read(spark: Any, row: Callable[[Any], dict[str, Any]], tmp_path: Path) -> None:
-    spans = [span for name in NAMES[::5] for span in spans_of(FOLDER / f"{name}.otlp.json")]
+    spans = [span for name in RECORDING_NAMES[::5] for span in spans_of(RECORDINGS / f"{name}.otlp.json")]
     table = write_table(tmp_path / "spans.parquet", map(row, spans))
     spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", True)
     df = spark.read.parquet(str(table)).withColumn("Team", sql_text("weather"))
-    goldens = goldens_of(*NAMES[::5])
+    goldens = goldens_of(*RECORDING_NAMES[::5])
     assert collected(score_traces(df, goldens, METRICS)) == by_replay(table, goldens)
     assert read_problems(df).count() == 0
 
 
 def test_what_cannot_be_read_costs_nothing_beside_it(spark: Any) -> None:
-    documents = documents_of(NAMES[0])
+    documents = documents_of(RECORDING_NAMES[0])
     rows = [None, "", "no JSON", '{"resourceSpans": 1}', *map(as_json, documents)]
     df = spark.createDataFrame([(row, "x") for row in rows], "body string, host string")
-    goldens = goldens_of(NAMES[0])
+    goldens = goldens_of(RECORDING_NAMES[0])
     assert collected(score_traces(df, goldens, METRICS, column="body")) == by_replay(documents, goldens)
     problems = read_problems(df, column="body").collect()
     assert sum(row["count"] for row in problems) >= 3
@@ -60,7 +60,7 @@ def test_what_cannot_be_read_costs_nothing_beside_it(spark: Any) -> None:
 
 
 def test_beyond_a_bound_results_are_incomplete(spark: Any) -> None:
-    [name] = [name for name in NAMES if name == "google-adk-v2-batch"] or NAMES[:1]
+    [name] = [name for name in RECORDING_NAMES if name == "google-adk-v2-batch"] or RECORDING_NAMES[:1]
     df = spark.createDataFrame([(as_json(one),) for one in documents_of(name)], "value string")
     rows = score_traces(df, metrics=METRICS, max_spans=2).collect()
     assert rows

@@ -21,7 +21,8 @@ from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
-from rigs.pipeline_rig import NAMES, Said, bodies_of, cut_up, everything, files_of, run, said_by_replay, spans_in
+from rigs.pipeline_rig import Said, bodies_of, cut_up, everything, files_of, run, said_by_replay, spans_in
+from rigs.repository import RECORDING_NAMES
 from rigs.stream_rig import Stream
 
 SAMPLED = GoldenIndex(sample=1.0)
@@ -64,13 +65,13 @@ def sent(recordings: Iterable[str], seed: int, *, size: int = 5, repeated: float
 @pytest.mark.parametrize(("traces", "sessions", "lagging"), [(1, 1, 0), (4, 4, 0), (4, 3, 1)])
 def test_all_recordings_together_give_the_results_of_a_replay(traces: int, sessions: int, lagging: int) -> None:
     stream = Stream(context(everything()), 1, traces=traces, sessions=sessions, lagging=lagging, faults=0.02)
-    stream.run(stream.put(sent(NAMES, traces)))
-    assert stream.said() == replayed(tuple(NAMES))
+    stream.run(stream.put(sent(RECORDING_NAMES, traces)))
+    assert stream.said() == replayed(tuple(RECORDING_NAMES))
     assert stream.restarts
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("recording", NAMES)
+@pytest.mark.parametrize("recording", RECORDING_NAMES)
 def test_a_recording_gives_the_results_of_a_replay(recording: str) -> None:
     stream = Stream(context(everything()), seed=len(recording))
     stream.run(stream.put(sent([recording], len(recording))))
@@ -78,7 +79,7 @@ def test_a_recording_gives_the_results_of_a_replay(recording: str) -> None:
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("recording", NAMES)
+@pytest.mark.parametrize("recording", RECORDING_NAMES)
 def test_sessions_without_golden_give_the_results_of_a_replay(recording: str) -> None:
     stream = Stream(context(SAMPLED, SCORER), seed=len(recording))
     stream.run(stream.put(sent([recording], len(recording))))
@@ -86,7 +87,7 @@ def test_sessions_without_golden_give_the_results_of_a_replay(recording: str) ->
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("recording", NAMES)
+@pytest.mark.parametrize("recording", RECORDING_NAMES)
 def test_spans_leave_once_and_as_a_gateway_sends_them(recording: str) -> None:
     requests = one_by_one(bodies_of(recording))
     stream = Stream(context(everything()), seed=1, faults=0.0)

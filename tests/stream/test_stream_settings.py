@@ -11,8 +11,9 @@ from goldspan.collector_processor.stream.progress import AT_END_AFTER, Partition
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
 from goldspan.scoring.errors import FileError, SettingsError
 from rigs.markdown_pages import blocks
+from rigs.repository import ROOT
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "stream.md"
+PAGE = ROOT / "docs" / "stream.md"
 
 
 def load(text: str, folder: Path, **environ: str) -> StreamSettings:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from goldspan.mappers.readers.files import read_documents, read_files
 from goldspan.scoring.errors import Problem, TraceFileError
 from rigs.otlp_requests import as_line, delimited, message_of, prefixed, read_bytes, varint
+from rigs.repository import FIXTURES
 from rigs.trace_requests import turn_request
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "containers"
+FOLDER = FIXTURES / "containers"
 TURN = turn_request("sess-1", ("get_weather", {"city": "Paris"}))
 MESSAGE = message_of(TURN).SerializeToString()
 LINES = as_line(TURN) * 2

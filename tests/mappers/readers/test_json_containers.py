@@ -15,8 +15,9 @@ from goldspan.mappers import read_sessions
 from goldspan.mappers.readers.files import read_documents, read_files, views
 from goldspan.scoring.errors import Problem, TraceFileError
 from goldspan.scoring.sessions import ToolCall
+from rigs.repository import FIXTURES
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "containers"
+FOLDER = FIXTURES / "containers"
 TRACES = Path(__file__).resolve().parents[4] / "shared" / "data" / "traces"
 LIST_RELEASES = ("helm_list_releases", {}, "call_P09kjRKHTTJA02oB9HIe4u5t")
 KAGENT = sorted(TRACES.glob("*.json.gz"))

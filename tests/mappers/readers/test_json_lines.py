@@ -20,11 +20,12 @@ from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_json_lazy import LazyRequest, loads
 from goldspan.scoring.errors import Problem, TraceFileError
 from rigs.otlp_requests import as_line, facts, read_bytes, requests, spans_of
+from rigs.repository import RECORDINGS
 from rigs.trace_requests import plain_request, turn_request
 
 fresh = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 REGISTRY = DialectRegistry()
-RECORDINGS = sorted((Path(__file__).parents[2] / "fixtures" / "recordings").glob("*.otlp.json"))
+RECORDED = sorted(RECORDINGS.glob("*.otlp.json"))
 TURN = turn_request("sess-1", ("get_weather", {"city": "Zürich"}))
 
 
@@ -105,7 +106,7 @@ def test_lines_with_anything_anywhere_are_read_alike(tmp_path: Path, sent: dict[
 
 
 @pytest.mark.every_recording
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.json"))
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.removesuffix(".otlp.json"))
 def test_recordings_are_read_alike(path: Path) -> None:
     try:
         parsed = [json.loads(path.read_text("utf-8"))]

@@ -20,10 +20,11 @@ from goldspan.mappers.readers.files import read_files, views
 from goldspan.mappers.readers.otlp_json import decode_attributes
 from goldspan.scoring.errors import Problem, TraceFileError
 from goldspan.scoring.sessions import Session
-from rigs.otlp_containers import RECORDINGS, requests_of
+from rigs.otlp_containers import requests_of
+from rigs.repository import FIXTURES, RECORDINGS
 
-PHOENIX = sorted((Path(__file__).parents[2] / "fixtures" / "phoenix").glob("*.json"))
-MLFLOW = sorted((Path(__file__).parents[2] / "fixtures" / "mlflow").glob("*.json"))
+PHOENIX = sorted((FIXTURES / "phoenix").glob("*.json"))
+MLFLOW = sorted((FIXTURES / "mlflow").glob("*.json"))
 DOWNLOADS = [*PHOENIX, *MLFLOW]
 IDS = [path.name for path in DOWNLOADS]
 

@@ -15,11 +15,11 @@ from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.readers.span_tables import SpanTableReader, attributes_of, is_span_table
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.errors import Problem, TraceFileError
+from rigs.repository import ROOT
 from rigs.span_tables import clickhouse_row, json_row, spans_of, write_table
 
 pytest.importorskip("pyarrow", reason="needs pyarrow, the extra `parquet`")
 
-ROOT = Path(__file__).resolve().parents[3]
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))
 FIELDS = ("trace_id", "span_id", "parent_id", "name", "start", "end", "kind", "status_code", "status_message")
 IDS = {"TraceId": "0a" * 16, "SpanId": "0b" * 8, "SpanAttributes": {}}
