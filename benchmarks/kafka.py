@@ -31,9 +31,9 @@ from goldspan.collector_processor.otlp_signals import Signal
 from kafka.broker import Broker, broker, why_no_broker
 from kafka.stream_workers import Cluster, Worker, cluster, read_all
 from rigs.otlp_containers import as_message
-from rigs.pipeline_rig import until
 from rigs.stream_rig import parts_of
 from rigs.trace_requests import turn_request
+from rigs.waiting import until
 
 REQUESTS = 300
 SESSIONS = 50_000

@@ -31,8 +31,9 @@ from goldspan.scoring.run import Scorer, scorer_of
 from rigs.downstream import Downstream, grpc_downstream, http_downstream
 from rigs.gateway_process import command
 from rigs.otlp_containers import as_message
-from rigs.pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in, until
+from rigs.pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in
 from rigs.trace_requests import attribute, plain_request, turn_request
+from rigs.waiting import until
 
 GOLDENS = {
     "format": 1,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import urllib.request
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from rigs.pipeline_rig import until
 from rigs.repository import ROOT
+from rigs.waiting import until
 
-CONFIG = ROOT / "config" / "collector"
+BINARY = ROOT / ".collector/otelcol-goldspan"
+CONFIG = ROOT / "config/collector"
 
 
 @contextmanager
@@ -30,3 +34,20 @@ def collecting(binary: Path, config: str, ready: Callable[[], bool], **variables
     finally:
         started.terminate()
         started.communicate(timeout=30)
+
+
+def healthy(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{address}", timeout=1) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def records(file: Path, *path: str) -> list[Any]:
+    """What stands in a file of the Collector's, below these keys of each line that is written to its end."""
+    text = file.read_text("utf-8") if file.exists() else ""
+    found = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    for key in path:
+        found = [inner for one in found for inner in one.get(key, [])]
+    return found

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rigs.repository import ROOT
-
-BINARY = ROOT / ".collector" / "otelcol-goldspan"
+from collector.collecting import BINARY
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +10,12 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from collector.collecting import collecting
+from collector.collecting import collecting, healthy, records
 from goldspan.mappers import read_sessions
 from rigs.gateway_process import process
 from rigs.local_ports import free_port
-from rigs.pipeline_rig import until
 from rigs.scripted_agent import PARIS, ROME, run_turn
+from rigs.waiting import until
 
 GOLDENS = """
 golden_set: weather-agent
@@ -28,23 +26,6 @@ goldens:
       - calls: [{name: get_weather, args: {city: Paris, unit: celsius}}]
       - calls: [{name: get_weather, args: {city: Paris, unit: celsius}}]
 """
-
-
-def healthy(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://{address}", timeout=1) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
-
-
-def records(file: Path, *path: str) -> list[Any]:
-    """What stands in a file of the Collector's, below these keys of each line that is written to its end."""
-    text = file.read_text("utf-8") if file.exists() else ""
-    found = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-    for key in path:
-        found = [inner for one in found for inner in one.get(key, [])]
-    return found
 
 
 def said(record: Any) -> dict[str, Any]:

@@ -30,11 +30,11 @@ from rigs.gateway_process import process, settings_for
 from rigs.in_process_rig import Inner
 from rigs.local_ports import free_port
 from rigs.otlp_containers import as_message
-from rigs.pipeline_rig import until
 from rigs.repository import ROOT
 from rigs.score_backend import score_backend
 from rigs.scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
 from rigs.trace_requests import turn_request
+from rigs.waiting import until
 
 CONFIG = ROOT / "config"
 BOARDS = sorted((CONFIG / "grafana").glob("*.json"))

@@ -18,7 +18,8 @@ from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.metrics.session_metrics import choose_metrics
 from goldspan.scoring.run import Scorer, scorer_of
-from rigs.pipeline_rig import QUICK, Downstream, bodies_of, everything, run, until
+from rigs.pipeline_rig import QUICK, Downstream, bodies_of, everything, run
+from rigs.waiting import until
 
 RECORDING = "pydantic-ai-v5"
 NAME = "gen_ai.evaluation.name"

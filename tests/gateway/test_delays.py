@@ -10,7 +10,8 @@ from goldspan.collector_processor.gateway.settings.sections import Backoff, Pipe
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.prometheus import DurationHistogram
 from goldspan.scoring.goldens import load_goldens
-from rigs.pipeline_rig import Downstream, until
+from rigs.pipeline_rig import Downstream
+from rigs.waiting import until
 
 
 def test_delays_are_counted_in_buckets_each_with_those_below() -> None:

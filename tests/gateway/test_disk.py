@@ -25,8 +25,9 @@ from goldspan.collector_processor.gateway.settings.sections import PipelineSetti
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.sessions import SpanRef
 from rigs.otlp_containers import as_message
-from rigs.pipeline_rig import QUICK, Downstream, everything, spans_in, until
+from rigs.pipeline_rig import QUICK, Downstream, everything, spans_in
 from rigs.trace_requests import plain_request, turn_request
+from rigs.waiting import until
 
 MEBIBYTE = 1 << 20
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0

@@ -15,7 +15,8 @@ from goldspan.collector_processor.gateway.settings.sections import PipelineSetti
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import load_goldens
-from rigs.pipeline_rig import QUICK, Downstream, until
+from rigs.pipeline_rig import QUICK, Downstream
+from rigs.waiting import until
 
 OWN = "tool_parameter_match"
 GOLDENS = load_goldens(

@@ -35,8 +35,9 @@ from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from rigs.otlp_containers import as_message
-from rigs.pipeline_rig import QUICK, Downstream, run, spans_in, until
+from rigs.pipeline_rig import QUICK, Downstream, run, spans_in
 from rigs.trace_requests import plain_request, turn_request
+from rigs.waiting import until
 
 SCORE = "tool_parameter_match.score"
 TURN_SCORE = "tool_parameter_match.turn.score"

@@ -14,8 +14,9 @@ from goldspan.collector_processor.gateway.settings.sections import PipelineSetti
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from rigs.otlp_containers import as_message
-from rigs.pipeline_rig import QUICK, Downstream, until
+from rigs.pipeline_rig import QUICK, Downstream
 from rigs.trace_requests import turn_request
+from rigs.waiting import until
 
 
 def goldens(**attribute: str) -> GoldenIndex:

@@ -30,7 +30,7 @@ from rigs.downstream import Downstream, grpc_downstream
 from rigs.gateway_process import process, settings_for
 from rigs.gateway_rig import one_span
 from rigs.malformed_http import GOOD, NO_STATUS, OTHER, RETRIED, malformed, raw_downstream
-from rigs.pipeline_rig import until
+from rigs.waiting import until
 
 TIMEOUT = 0.5
 REQUEST = ExportRequest(Signal.TRACES, one_span("x" * 1000).SerializeToString())

@@ -13,7 +13,8 @@ from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryR
 from goldspan.collector_processor.gateway.settings.sections import Backoff
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.threads import GuardedThread, thread_metrics, why_not_running
-from rigs.pipeline_rig import Downstream, until
+from rigs.pipeline_rig import Downstream
+from rigs.waiting import until
 
 BACKEND, OTHER = "http://collector:4318", "http://localhost:4320"
 AWAY = Retry(None, "ConnectionRefusedError: [Errno 111] Connection refused")

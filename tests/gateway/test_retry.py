@@ -16,7 +16,7 @@ from goldspan.collector_processor.gateway.otlp_responses import (
 )
 from goldspan.collector_processor.gateway.settings.sections import Backoff
 from goldspan.collector_processor.otlp_signals import Signal
-from rigs.pipeline_rig import until
+from rigs.waiting import until
 
 HOUR = 3600.0
 

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,12 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from goldspan.collector_processor.otlp_signals import Signal
-from rigs.downstream import Downstream, HttpAnswer, http_downstream
+from rigs.downstream import Downstream, HttpAnswer
 from rigs.gateway_process import Process, command, process, settings_for
 from rigs.gateway_rig import MESSAGES, one_span
 from rigs.otlp_receiver import attributes
 from rigs.pipeline_rig import events_in
+from rigs.waiting import until
 
 SPAN = one_span("plain").SerializeToString()
 
@@ -36,19 +36,6 @@ goldens:
   - session: SESSION
     turns: [{calls: [{name: get_weather, args: {city: Paris}}]}]
 """
-
-
-@pytest.fixture
-def http() -> Iterator[Downstream]:
-    with http_downstream() as downstream:
-        yield downstream
-
-
-def until(condition: Any, seconds: float = 15) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.05)
 
 
 def delivered(downstream: Downstream) -> list[Any]:

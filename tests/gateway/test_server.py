@@ -20,21 +20,16 @@ from goldspan.collector_processor.gateway.interfaces import Delivered
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.reload import GoldenFiles, GoldenReloader
 from goldspan.scoring.errors import FileError, SettingsError
-from rigs.downstream import Downstream, grpc_downstream, http_downstream
+from rigs.downstream import Downstream, grpc_downstream
 from rigs.gateway_rig import one_span, read_all
 from rigs.served_gateway import ANY_PORT, Served, serving
+from rigs.waiting import until
 
 SPAN = one_span().SerializeToString()
 GOLDENS = "golden_set: g\ngoldens:\n  - {session: SESSION, calls: [{name: f}]}\n"
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 Serve = Callable[..., Served]
-
-
-@pytest.fixture
-def http() -> Iterator[Downstream]:
-    with http_downstream() as downstream:
-        yield downstream
 
 
 @pytest.fixture
@@ -62,13 +57,6 @@ def samples(served: Any) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
-
-
-def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.02)
 
 
 def test_what_comes_in_by_either_door_leaves_downstream(serve: Serve, settings: str, http: Downstream) -> None:

@@ -21,9 +21,10 @@ from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from rigs.downstream import http_downstream
 from rigs.gateway_process import process, settings_for
 from rigs.otlp_containers import as_message
-from rigs.pipeline_rig import QUICK, Downstream, until
+from rigs.pipeline_rig import QUICK, Downstream
 from rigs.score_backend import score_backend
 from rigs.trace_requests import turn_request
+from rigs.waiting import until
 
 GOLDENS: dict[str, Any] = {
     "format": 1,

@@ -12,25 +12,22 @@ from hypothesis import strategies as st
 
 from goldspan.collector_processor.golden_tools.proposing import propose
 from goldspan.scoring import score_sessions
-from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
+from goldspan.scoring.sessions import Session, ToolCall, Turn
 from rigs.command_line import Run
+from rigs.span_facts import captured
 from rigs.trace_requests import turn_request, write_lines
 
 WEATHER = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 DAY = 86_400 * 10**9
 
 
-def said(text: str) -> Content:
-    return Content(text, Capture.CAPTURED)
-
-
 def session(key: str, text: str, *calls: ToolCall, day: int = 1, **more: Any) -> Session:
-    turn = Turn(calls, user_text=said(text), start=day * DAY, tool_definitions=said(json.dumps([WEATHER])))
+    turn = Turn(calls, user_text=captured(text), start=day * DAY, tool_definitions=captured(json.dumps([WEATHER])))
     return Session(key, (turn,), **more)
 
 
 def weather(city: object, **more: Any) -> ToolCall:
-    return ToolCall("get_weather", {"city": city}, result=said('"sunny"'), **more)
+    return ToolCall("get_weather", {"city": city}, result=captured('"sunny"'), **more)
 
 
 def proposed(*sessions: Session) -> tuple[list[Any], dict[str, int]]:

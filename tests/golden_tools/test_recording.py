@@ -19,17 +19,16 @@ from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from rigs.command_line import Run
 from rigs.repository import ROOT
+from rigs.span_facts import captured
 from rigs.trace_requests import turn_request, write_lines
-
-
-def said(text: str) -> Content:
-    return Content(text, Capture.CAPTURED)
 
 
 def session(*turns: Any, key: str = "s-1", **more: Any) -> Session:
     """A session of turns, each a list of calls and what the user said."""
     return Session(
-        key, tuple(Turn(tuple(calls), user_text=said(user) if user else Content()) for user, *calls in turns), **more
+        key,
+        tuple(Turn(tuple(calls), user_text=captured(user) if user else Content()) for user, *calls in turns),
+        **more,
     )
 
 

@@ -18,10 +18,7 @@ from goldspan.scoring.metric_results import Finding, MetricScore
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding, ground_arguments, why
 from goldspan.scoring.sessions import Content
 from goldspan.scoring.verdict import Reason
-
-
-def text(value: Any) -> Content:
-    return Content(value, Capture.CAPTURED)
+from rigs.span_facts import captured
 
 
 def call(x: Any = "zzzz", **named: Any) -> ToolCall:
@@ -29,7 +26,7 @@ def call(x: Any = "zzzz", **named: Any) -> ToolCall:
 
 
 def asking(said: str, *calls: ToolCall, **named: Any) -> Turn:
-    return Turn(calls, user_text=text(said), **named)
+    return Turn(calls, user_text=captured(said), **named)
 
 
 def kinds(*turns: Turn, **named: Any) -> list[list[str]]:
@@ -58,7 +55,7 @@ timed = st.lists(
 @given(timed)
 def test_results_count_once_they_ended_before_the_batch_began(times: list[tuple[int, int, int]]) -> None:
     calls = [
-        ToolCall("f", {}, start=start, end=end, batch=batch, result=text(f"result {index}"))
+        ToolCall("f", {}, start=start, end=end, batch=batch, result=captured(f"result {index}"))
         for index, (start, end, batch) in enumerate(times)
     ]
     began = {
@@ -78,7 +75,7 @@ def test_results_count_once_they_ended_before_the_batch_began(times: list[tuple[
 
 @given(st.lists(st.sampled_from([0, 0, 1, 2]), min_size=1, max_size=6))
 def test_without_times_order_and_batch_tell(batches: list[int]) -> None:
-    calls = [ToolCall("f", {}, batch=batch, result=text(f"result {index}")) for index, batch in enumerate(batches)]
+    calls = [ToolCall("f", {}, batch=batch, result=captured(f"result {index}")) for index, batch in enumerate(batches)]
     firsts = [
         next(at for at, one in enumerate(batches) if at == index or (batch and one == batch))
         for index, batch in enumerate(batches)
@@ -101,13 +98,13 @@ def test_without_times_order_and_batch_tell(batches: list[int]) -> None:
 
 
 def test_a_call_without_times_comes_after_those_before_it() -> None:
-    first = call("a", start=10, end=20, result=text("the code is zzzz"))
+    first = call("a", start=10, end=20, result=captured("the code is zzzz"))
     later = call(call_id="c2", requested=True)
     assert kinds(asking("a", first, later)) == [["user", "tool_result"]]
 
 
 def test_parallel_calls_that_began_and_ended_in_one_instant_do_not_know_each_other() -> None:
-    twins = [call(f"{name}zzz", start=5, end=5, batch=1, result=text("azzz bzzz")) for name in "ab"]
+    twins = [call(f"{name}zzz", start=5, end=5, batch=1, result=captured("azzz bzzz")) for name in "ab"]
     assert kinds(asking("go", *twins)) == [["none", "none"]]
 
 
@@ -129,7 +126,7 @@ sessions = st.lists(
 
 def built(drawn: Any) -> list[Turn]:
     return [
-        asking(said, *(call(x, result=text(result)) for x, result in calls), answer=text(answer))
+        asking(said, *(call(x, result=captured(result)) for x, result in calls), answer=captured(answer))
         for said, calls, answer in drawn
     ]
 
@@ -144,9 +141,9 @@ def test_later_turns_change_nothing_of_earlier_calls(before: Any, after: Any) ->
 
 
 def test_what_an_agent_said_counts_once_a_person_answered() -> None:
-    offered = asking("help", call(result=text("ok")), answer=text("shall I use zzzz?"))
+    offered = asking("help", call(result=captured("ok")), answer=captured("shall I use zzzz?"))
     assert kinds(offered, asking("yes", call())) == [["none"], ["assistant"]]
-    resumed = Turn((call(),), messages=text([{"role": "user", "content": "help"}]))
+    resumed = Turn((call(),), messages=captured([{"role": "user", "content": "help"}]))
     assert kinds(offered, resumed) == [["none"], ["none"]]
 
 
@@ -163,7 +160,7 @@ def test_what_an_agent_said_counts_once_a_person_answered() -> None:
 def test_an_agents_own_use_of_a_value_does_not_ground_it(used: dict[str, Any]) -> None:
     history: list[Any] = [{"role": "user", "content": "go"}, used]
     for messages in (history, json.dumps(history), {"messages": history}):
-        turn = Turn((call(call_id="c1"), call(call_id="c2", name="g")), messages=text(messages))
+        turn = Turn((call(call_id="c1"), call(call_id="c2", name="g")), messages=captured(messages))
         assert kinds(turn)[0][0] == "none"
 
 
@@ -174,14 +171,14 @@ def test_a_result_in_the_messages_counts_once_its_call_ended() -> None:
         {"role": "tool", "tool_call_id": "c1", "content": "the code is zzzz"},
     ]
     first, second = call(call_id="c1", start=1, end=2), call(call_id="c2", start=3, end=4)
-    session = Session("s", (Turn((first, second), messages=text(history)),))
+    session = Session("s", (Turn((first, second), messages=captured(history)),))
     assert [why(session, one)[0].kind for one in (first, second)] == ["none", "tool_result"]
     assert why(session, second)[0].message == "literal, result of f (call 1)"
 
 
 def test_what_a_person_wrote_beside_a_result_is_theirs() -> None:
     content = [{"type": "tool_result", "tool_use_id": "c0", "content": "ok"}, {"type": "text", "text": "use zzzz"}]
-    assert kinds(Turn((call(),), messages=text([{"role": "user", "content": content}]))) == [["user"]]
+    assert kinds(Turn((call(),), messages=captured([{"role": "user", "content": content}]))) == [["user"]]
 
 
 # What was not captured.
@@ -201,9 +198,9 @@ def test_what_a_person_wrote_beside_a_result_is_theirs() -> None:
         ([asking("hi", calls_visible=False), asking("ho", call())], "unknown"),
         ([asking("hi", call(), messages=Content("[REDACTED]", Capture.REDACTED))], "unknown"),
         ([asking("hi", call(), messages=Content("[", Capture.TRUNCATED))], "unknown"),
-        ([asking("hi", call(), messages=text('[{"role": "user'))], "unknown"),
-        ([Turn((call(),), messages=text("a prompt without roles"))], "none"),
-        ([Turn((call(),), messages=text("use zzzz"))], "user"),
+        ([asking("hi", call(), messages=captured('[{"role": "user'))], "unknown"),
+        ([Turn((call(),), messages=captured("a prompt without roles"))], "none"),
+        ([Turn((call(),), messages=captured("use zzzz"))], "user"),
         ([asking("hi" + " x" * MAX_TEXT, call())], "unknown"),
     ],
 )
@@ -342,9 +339,9 @@ def test_nothing_raises(arguments: dict[str, Any], said: Any, messages: Any, abo
         "s",
         (
             Turn(
-                (ToolCall("f", arguments, result=text(said)), ToolCall("f", arguments)),
-                user_text=text(said),
-                messages=text(messages),
+                (ToolCall("f", arguments, result=captured(said)), ToolCall("f", arguments)),
+                user_text=captured(said),
+                messages=captured(messages),
             ),
         ),
     )
@@ -401,9 +398,9 @@ def test_hostile_values_are_judged_quickly(hostile: Any) -> None:
             (
                 asking(
                     said,
-                    call(hostile, result=text(hostile), start=1, end=2),
+                    call(hostile, result=captured(hostile), start=1, end=2),
                     call(hostile, start=3),
-                    messages=text(hostile),
+                    messages=captured(hostile),
                 ),
             ),
         )
@@ -418,7 +415,7 @@ def test_hostile_values_are_judged_quickly(hostile: Any) -> None:
     "hostile", [value for value in HOSTILE if not isinstance(value, set)], ids=lambda value: type(value).__name__
 )
 def test_why_answers_for_hostile_values(hostile: Any) -> None:
-    session = Session("s", (asking("zzzz", call(hostile, result=text(hostile)), call("zzzy")),))
+    session = Session("s", (asking("zzzz", call(hostile, result=captured(hostile)), call("zzzy")),))
     for one in session.turns[0].calls:
         for finding in why(session, one):
             (finding.message + finding.detailed).encode()
@@ -429,7 +426,7 @@ def test_why_answers_for_hostile_values(hostile: Any) -> None:
 
 def test_why_names_the_call_and_the_place_in_its_result() -> None:
     result = {"orders": [{"id": "#W1"}, {"id": "#W2"}, {"id": "#W2890441", "total": 77.5}], "note": "ask for mr smith"}
-    details = ToolCall("get_user_details", {"user": "u_17"}, result=text(json.dumps(result)))
+    details = ToolCall("get_user_details", {"user": "u_17"}, result=captured(json.dumps(result)))
     refund = ToolCall(
         "refund", {"order_id": "#W2890441", "amount": 77.5, "name": "smith", "other": "#W2890442", "ok": True}
     )

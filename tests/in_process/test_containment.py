@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,10 @@ from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.in_process import span_pipeline
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.errors import SettingsError
-from rigs.in_process_rig import Inner, Rig, scores, until
+from rigs.in_process_rig import Inner, Logged, MakeRig, Rig, scores
 from rigs.scripted_agent import golden, golden_set
+from rigs.waiting import until
 
-MakeRig = Callable[..., Rig]
-Logged = Callable[[], list[str]]
 TURN = {"chat test-model", "GET 0", "execute_tool get_weather 0", "invoke_agent weather"}
 
 

@@ -11,10 +11,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from goldspan.collector_processor import FileSpanExporter
-from rigs.in_process_rig import Inner, Rig
+from rigs.in_process_rig import Inner, MakeRig
 from rigs.local_ports import free_port
 
-MakeRig = Callable[..., Rig]
 Lines = Callable[[], list[tuple[str, str]]]
 
 

@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,10 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 from goldspan.collector_processor import FileSpanExporter
 from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.spans import LogView
+from rigs.in_process_rig import Logged
 from rigs.otlp_containers import as_message, as_sdk_spans, requests_of
 from rigs.repository import RECORDING_NAMES
 from rigs.scripted_agent import PARIS, run_turn
-
-Logged = Callable[[], list[str]]
 
 
 def seen(path: Path) -> list[Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from rigs.in_process_rig import Inner, Rig, scores
+from rigs.in_process_rig import Inner, MakeRig, Rig, scores
 from rigs.scripted_agent import golden, golden_set
 
-MakeRig = Callable[..., Rig]
 CALL, TURN = "execute_tool get_weather 0", "invoke_agent weather"
 FORGED: dict[str, Any] = {
     "tool_parameter_match": "right",

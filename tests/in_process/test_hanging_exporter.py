@@ -18,10 +18,10 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.daemon_threads import BoundedCalls
 from goldspan.collector_processor.in_process import span_pipeline, span_processor
-from rigs.in_process_rig import Inner, Rig, until
+from rigs.in_process_rig import Inner, MakeRig
 from rigs.scripted_agent import PARIS, golden, golden_set, run_turn
+from rigs.waiting import until
 
-MakeRig = Callable[..., Rig]
 GOLDENS = golden_set(golden("wanted", [PARIS]))
 AGENT = {"gen_ai.operation.name": "invoke_agent"}
 TURN = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from opentelemetry import trace
@@ -13,10 +13,10 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from goldspan.collector_processor.in_process import setup
-from rigs.in_process_rig import Inner, Rig, scores, until
+from rigs.in_process_rig import Inner, MakeRig, Rig, scores
 from rigs.scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
+from rigs.waiting import until
 
-MakeRig = Callable[..., Rig]
 TURN = {"chat test-model", "GET 0", "execute_tool get_weather 0", "invoke_agent weather"}
 
 

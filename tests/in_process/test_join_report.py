@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rigs.in_process_rig import Rig
+from rigs.in_process_rig import Logged, MakeRig
 from rigs.scripted_agent import PARIS, golden, golden_set
 
-MakeRig = Callable[..., Rig]
-Logged = Callable[[], list[str]]
 FOUR = golden_set(*(golden(f"trip-{number}", [PARIS]) for number in (1, 3, 4, 5)))
 
 

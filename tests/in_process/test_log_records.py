@@ -24,8 +24,9 @@ from goldspan.collector_processor import (
 from goldspan.collector_processor.in_process import span_pipeline
 from goldspan.collector_processor.in_process.span_pipeline import MAX_QUEUED_LOGS
 from goldspan.scoring.errors import SettingsError
-from rigs.in_process_rig import Inner, Rig, scores, until
+from rigs.in_process_rig import Inner, Rig, scores
 from rigs.scripted_agent import PARIS, ROME, Call, golden, golden_set
+from rigs.waiting import until
 
 GOLDENS = golden_set(golden("wanted", [PARIS]))
 DETAILS = "gen_ai.client.inference.operation.details"

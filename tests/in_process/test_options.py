@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,11 @@ from goldspan.collector_processor import ToolParameterMatchExporter
 from goldspan.collector_processor.in_process.span_exporter import ExporterOptions
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens import ExpectedCall, Golden, load_goldens
-from rigs.in_process_rig import Rig, until
+from rigs.in_process_rig import MakeRig, Rig
 from rigs.repository import ROOT
 from rigs.scripted_agent import PARIS, ROME, golden, golden_set, run_turn
+from rigs.waiting import until
 
-MakeRig = Callable[..., Rig]
 PAGE = ROOT / "docs" / "in-process.md"
 YAML = """
 golden_set: weather

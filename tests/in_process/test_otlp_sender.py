@@ -58,12 +58,12 @@ from goldspan.collector_processor.sinks import LangfuseScores, score_exporter
 from goldspan.collector_processor.sinks.score_exporter import Score
 from goldspan.scoring.errors import SettingsError
 from rigs import evaluation_examples as given
-from rigs.in_process_rig import Inner, Rig, until
+from rigs.in_process_rig import Inner, MakeRig
 from rigs.local_http import Quiet, serving
 from rigs.otlp_receiver import attributes, otlp_receiver
 from rigs.scripted_agent import PARIS, ROME
+from rigs.waiting import until
 
-MakeRig = Callable[..., Rig]
 MAX_SCORES = 10_000
 
 

@@ -18,8 +18,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from goldspan.collector_processor import ToolParameterMatchExporter, ToolParameterMatchSpanProcessor
 from goldspan.scoring.errors import SettingsError
-from rigs.in_process_rig import Inner, scores, until
+from rigs.in_process_rig import Inner, scores
 from rigs.scripted_agent import PARIS, ROME, golden, golden_set, run_turn
+from rigs.waiting import until
 
 GOLDENS = golden_set(golden("wanted", [PARIS]))
 

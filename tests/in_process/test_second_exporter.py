@@ -11,10 +11,8 @@ from opentelemetry.sdk.trace import Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor, session_scope
-from rigs.in_process_rig import Inner
+from rigs.in_process_rig import Inner, Logged
 from rigs.scripted_agent import golden, golden_set
-
-Logged = Callable[[], list[str]]
 
 
 def processor_around(inner: SpanExporter | str) -> SpanProcessor:

@@ -30,13 +30,12 @@ from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
-from rigs.in_process_rig import Counting, Inner, Rig, recorded
+from rigs.in_process_rig import Counting, Inner, MakeRig, Rig, recorded
 from rigs.markdown_pages import blocks
 from rigs.repository import ROOT
 from rigs.scripted_agent import PARIS, ROME, golden, golden_set, run_turn
 
 PAGE = ROOT / "docs" / "in-process.md"
-MakeRig = Callable[..., Rig]
 SCHEMA, GROUNDING, REPETITION = (metric.name for metric in WITHOUT_GOLDEN)
 UNSCORED = "tool_parameter_match.not_evaluated"
 ASKED = [{"role": "user", "parts": [{"type": "text", "content": "How warm is it in Paris, in celsius?"}]}]

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from collector.collecting import BINARY
 from goldspan.mappers import read_sessions
 from kafka.broker import Broker
 from kafka.stream_load import load_of, sessions
 from kafka.stream_workers import cluster
-from kafka.trying import COLLECTOR, collectors
-from rigs.pipeline_rig import spans_in, until
+from kafka.trying import collectors
+from rigs.pipeline_rig import spans_in
+from rigs.waiting import until
 
 
-@pytest.mark.skipif(not COLLECTOR.exists(), reason="no Collector here: `make collector` builds one (needs Go)")
+@pytest.mark.skipif(not BINARY.exists(), reason="no Collector here: `make collector` builds one (needs Go)")
 def test_scores_come_back_through_collectors(kafka: Broker, tmp_path: Path) -> None:
     load = load_of(sessions(30, "collected", seed=5), seed=5)
     with cluster(kafka.address, tmp_path, group="collected") as some:

@@ -15,7 +15,8 @@ import pytest
 from kafka.broker import Broker, broker
 from kafka.stream_load import Load, load_of, sessions
 from kafka.stream_workers import Background, Cluster, cluster
-from rigs.pipeline_rig import events_in, spans_in, until
+from rigs.pipeline_rig import events_in, spans_in
+from rigs.waiting import until
 
 
 def balance(name: str, some: Cluster, load: Load, took: float) -> None:

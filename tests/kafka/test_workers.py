@@ -16,7 +16,8 @@ from goldspan.collector_processor.otlp_signals import Signal
 from kafka.broker import Broker
 from kafka.stream_load import everything_recorded, load_of, sessions
 from kafka.stream_workers import COMMAND, cluster
-from rigs.pipeline_rig import events_in, spans_in, until
+from rigs.pipeline_rig import events_in, spans_in
+from rigs.waiting import until
 
 
 @pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])

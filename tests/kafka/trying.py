@@ -7,26 +7,23 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import json
 import sys
 import tempfile
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from collector.collecting import collecting
+from collector.collecting import BINARY, collecting, healthy, records
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from kafka.broker import broker, why_no_broker
 from kafka.stream_workers import Cluster, cluster
 from rigs.local_ports import free_port
-from rigs.pipeline_rig import bodies_of, until
-from rigs.repository import ROOT
+from rigs.pipeline_rig import bodies_of
+from rigs.waiting import until
 
-COLLECTOR = ROOT / ".collector" / "otelcol-goldspan"
 RECORDINGS = ("google-adk-v2-stream", "openai-agents-openinference-stream", "pydantic-ai-v6")
 GOLDENS = {
     "format": 1,
@@ -57,11 +54,7 @@ class Collectors:
 
     def records(self, *path: str) -> list[dict[str, Any]]:
         """What stands in the file, below these keys of each line."""
-        text = self.file.read_text("utf-8") if self.file.exists() else ""
-        found = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-        for key in path:
-            found = [inner for one in found for inner in one.get(key, [])]
-        return found
+        return records(self.file, *path)
 
     def events(self) -> list[dict[str, Any]]:
         return [_values(one) for one in self.records("resourceLogs", "scopeLogs", "logRecords")]
@@ -94,17 +87,10 @@ def collectors(some: Cluster, folder: Path) -> Iterator[Collectors]:
         "OTLP_FILE": str(folder / "scored.jsonl"),
     }
 
-    def healthy(address: str) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://{address}", timeout=1) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
     with contextlib.ExitStack() as stack:
         for config, port in (("to-kafka.yaml", ports["in"]), ("from-kafka.yaml", ports["out"])):
             own = {**variables, "COLLECTOR_HEALTH": port}
-            stack.enter_context(collecting(COLLECTOR, config, lambda port=port: healthy(port), **own))
+            stack.enter_context(collecting(BINARY, config, lambda port=port: healthy(port), **own))
         yield Collectors(ports["http"], folder / "scored.jsonl")
 
 
@@ -132,7 +118,7 @@ def main() -> int:
         workers = [some.add(), some.add()]
         until(lambda: all(worker.ready() for worker in workers), 90)
         say("two workers have their partitions: " + ", ".join(f"http://{worker.admin}/metrics" for worker in workers))
-        if not COLLECTOR.exists():
+        if not BINARY.exists():
             say("no Collector here (`make collector` builds one, with Go): records are written to Kafka directly")
             some.send(requests)
             until(lambda: len(some.bodies("events")) > 8 and some.bodies("metrics"), 60)

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from jsonschema import Draft202012Validator
 
 from goldspan.collector_processor.cli import main
+from rigs.published_schemas import SCORE_SCHEMA
 from rigs.repository import ROOT
 
 TRACE = ROOT / "examples" / "traces" / "strands.otlp.json"
 GOLDENS = ROOT / "examples" / "goldens.yaml"
-SCHEMA = Draft202012Validator(json.loads((ROOT / "config" / "score.schema.json").read_text("utf-8")))
 NEVER_MIND = ("--coverage", "lenient")
 PASSING = (*NEVER_MIND, "--threshold", "0.8")
 
@@ -28,7 +27,7 @@ def score(*options: object, goldens: Path = GOLDENS) -> Result:
 def document(*options: object) -> dict[str, Any]:
     ran = score("--format", "json", *options)
     found: dict[str, Any] = json.loads(ran.stdout)
-    SCHEMA.validate(found)
+    SCORE_SCHEMA.validate(found)
     return found
 
 

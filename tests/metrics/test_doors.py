@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,10 +12,9 @@ from goldspan.collector_processor import ToolParameterMatchExporter
 from goldspan.scoring import Golden, Session
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.metrics import MetricScore, metric
-from rigs.in_process_rig import Inner, Rig
+from rigs.in_process_rig import Inner, MakeRig, Rig
 from rigs.scripted_agent import CONVERT, PARIS, ROME, golden, golden_set
 
-MakeRig = Callable[..., Rig]
 GOLDENS = golden_set(golden("wanted", [PARIS, CONVERT]))
 MAIN = "tool_parameter_match"
 

@@ -28,6 +28,7 @@ from goldspan.scoring.metrics.strands_prompt import STRANDS_SYSTEM_PROMPT
 from rigs.command_line import runner
 from rigs.model_server import ModelServer, Response, model_server, rated
 from rigs.repository import FIXTURES, ROOT
+from rigs.span_facts import captured
 
 RECORDED = json.loads((FIXTURES / "judge/strands.json").read_text("utf-8"))
 SYSTEM_PROMPT_OF_STRANDS = "edb454b20e97198228037ea7a99da58358f651492ec3b043559615c100dad6bb"
@@ -44,12 +45,8 @@ def judge(server: ModelServer, **options: Any) -> Judge:
     return Judge("scripted", base_url=server.url, sleep=lambda _: None, **options)
 
 
-def text(value: object) -> Content:
-    return Content(value, Capture.CAPTURED)
-
-
 def session(*calls: ToolCall, user: str = "Weather in Paris, please", name: str = "s") -> Session:
-    return Session(name, (Turn(calls, user_text=text(user)),))
+    return Session(name, (Turn(calls, user_text=captured(user)),))
 
 
 def calls(number: int) -> list[ToolCall]:
@@ -84,14 +81,14 @@ def strands_turn(spans: list[dict[str, Any]]) -> Turn:
                 end=nanoseconds(span["span_info"]["end_time"]),
                 agent=span["agent_span_id"],
                 error=span["tool_result"]["error"],
-                result=text(span["tool_result"]["content"]),
+                result=captured(span["tool_result"]["content"]),
             )
             for span in spans
             if span["span_type"] == "execute_tool"
         ),
-        user_text=text(root.get("user_prompt", "")),
-        answer=text(root.get("agent_response", "")),
-        tool_definitions=text(json.dumps(tools if len(tools) > 1 else root.get("available_tools"))),
+        user_text=captured(root.get("user_prompt", "")),
+        answer=captured(root.get("agent_response", "")),
+        tool_definitions=captured(json.dumps(tools if len(tools) > 1 else root.get("available_tools"))),
     )
 
 
@@ -127,9 +124,9 @@ def test_there_are_recorded_prompts_to_hold_against() -> None:
 
 def test_goldspan_shows_what_was_before_the_call(server: ModelServer) -> None:
     weather = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
-    first = ToolCall("find_city", {"q": "capital"}, start=1, end=2, result=text("Paris"))
+    first = ToolCall("find_city", {"q": "capital"}, start=1, end=2, result=captured("Paris"))
     second = ToolCall("get_weather", {"city": "Paris"}, start=1_760_000_000_000_000_000, end=1_760_000_000_000_000_001)
-    turn = Turn((first, second), user_text=text("Weather in the capital?"), tool_definitions=text([weather]))
+    turn = Turn((first, second), user_text=captured("Weather in the capital?"), tool_definitions=captured([weather]))
     accuracy(judge(server, concurrency=1), Session("s", (turn,)))
     before, after = server.prompts()
     assert "Paris" not in before
@@ -161,7 +158,7 @@ def test_only_calls_that_grounding_did_not_settle_are_asked_about(server: ModelS
     assert 'get_weather({"city": "Berlin"})' in server.prompts()[0]
 
 
-@pytest.mark.parametrize("result", [text("sunny"), Content()], ids=["grounding fails", "grounding does not know"])
+@pytest.mark.parametrize("result", [captured("sunny"), Content()], ids=["grounding fails", "grounding does not know"])
 def test_a_call_that_grounding_fails_or_cannot_judge_is_asked_about(result: Content, server: ModelServer) -> None:
     good, bad = ToolCall("f", {"city": "Paris"}, result=result), ToolCall("f", {"city": "Berlin"}, result=result)
     accuracy(judge(server, when="ungrounded"), session(good, bad))
@@ -170,14 +167,18 @@ def test_a_call_that_grounding_fails_or_cannot_judge_is_asked_about(result: Cont
 
 
 def test_tools_of_an_earlier_turn_are_shown(server: ModelServer) -> None:
-    first = Turn(user_text=text("Hi"), tool_definitions=text([{"name": "get_weather", "description": "Weather"}]))
-    second = Turn(tuple(calls(1)), user_text=text("Weather, please"))
+    first = Turn(
+        user_text=captured("Hi"), tool_definitions=captured([{"name": "get_weather", "description": "Weather"}])
+    )
+    second = Turn(tuple(calls(1)), user_text=captured("Weather, please"))
     accuracy(judge(server, preset="strands"), Session("s", (first, second)))
     assert server.prompts()[0].startswith("## Available tool-calls\n- get_weather: Weather\n")
 
 
 def test_a_long_conversation_is_cut_at_its_beginning(server: ModelServer) -> None:
-    turn = Turn(tuple(calls(1)), user_text=text("the end"), messages=text([{"role": "user", "content": "x " * 50_000}]))
+    turn = Turn(
+        tuple(calls(1)), user_text=captured("the end"), messages=captured([{"role": "user", "content": "x " * 50_000}])
+    )
     accuracy(judge(server), Session("s", (turn,)))
     (asked,) = server.prompts()
     assert len(asked) < 62_000

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from rigs.command_line import Run
+from rigs.published_schemas import INSPECT_SCHEMA
 from rigs.repository import ROOT
 from rigs.trace_requests import digits, turn_request, write_lines
 
-SCHEMA = Draft202012Validator(json.loads((ROOT / "config/inspect.schema.json").read_text("utf-8")))
 TRACES = ROOT / "examples/traces"
 ASKED = "What is the weather in Paris?"
 CALLS = [("get_weather", {"city": "Paris", "verbose": True, "station": "XQ-77"}), ("convert", {"value": 3})]
@@ -29,7 +28,7 @@ def origins(run: Run, *arguments: object) -> list[dict[str, Any]]:
     result = run("inspect", *arguments, "--format", "json")
     assert result.exit_code == 0, result.output
     document: dict[str, Any] = json.loads(result.stdout_bytes)
-    SCHEMA.validate(document)
+    INSPECT_SCHEMA.validate(document)
     found: list[dict[str, Any]] = document["origins"]
     return found
 

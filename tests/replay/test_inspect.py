@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from goldspan.collector_processor.replay.hints import HELP
 from goldspan.scoring.verdict import REASON_TEXT, Reason
 from rigs.command_line import Run
+from rigs.published_schemas import INSPECT_SCHEMA
 from rigs.repository import ROOT
 from rigs.trace_requests import plain_request, turn_request, write_lines
 
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))
 TRUTH = json.loads((ROOT / "tests/fixtures/recordings/truth.json").read_text("utf-8"))["files"]
-SCHEMA = Draft202012Validator(json.loads((ROOT / "config/inspect.schema.json").read_text("utf-8")))
 ARGUMENTS = {"city": "Paris", "days": 3}
 
 
@@ -25,7 +24,7 @@ def inspected(run: Run, *paths: object) -> dict[str, Any]:
     result = run("inspect", *paths, "--format", "json")
     assert result.exit_code == 0, result.output
     document: dict[str, Any] = json.loads(result.stdout_bytes)
-    SCHEMA.validate(document)
+    INSPECT_SCHEMA.validate(document)
     return document
 
 

@@ -12,18 +12,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
 from goldspan.mappers import read_sessions
 from goldspan.scoring.json_values import json_text
 from rigs.command_line import Run
 from rigs.otlp_receiver import attributes, otlp_receiver
+from rigs.published_schemas import SCORE_SCHEMA
 from rigs.repository import ROOT
 from rigs.trace_requests import plain_request, turn_request, write_lines
 
 RECORDINGS = sorted((ROOT / "tests/fixtures/recordings").glob("*.otlp.json"))
-SCHEMA = Draft202012Validator(json.loads((ROOT / "config/score.schema.json").read_text("utf-8")))
 RIGHT, WRONG = {"city": "Paris", "days": 3}, {"city": "Paris", "days": 5}
 
 
@@ -49,7 +48,7 @@ def scored(run: Run, *arguments: object) -> dict[str, Any]:
     result = run("score", *arguments, "--format", "json")
     assert result.stderr == ""
     document: dict[str, Any] = json.loads(result.stdout_bytes)
-    SCHEMA.validate(document)
+    SCORE_SCHEMA.validate(document)
     return document
 
 

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from jsonschema import Draft202012Validator
 
 from rigs.command_line import Run
-from rigs.repository import ROOT
+from rigs.published_schemas import SCORE_SCHEMA
 from rigs.trace_requests import turn_request, write_lines
 
-SCHEMA = Draft202012Validator(json.loads((ROOT / "config/score.schema.json").read_text("utf-8")))
 RIGHT, WRONG = ("f", {"x": 1}), ("f", {"x": 2})
 DANGER = ("delete_account", {"id": "7"})
 
@@ -30,7 +28,7 @@ def scored(
 
 def document(result: Result) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(result.stdout)
-    assert [error.message for error in SCHEMA.iter_errors(found)] == []
+    assert [error.message for error in SCORE_SCHEMA.iter_errors(found)] == []
     return found
 
 

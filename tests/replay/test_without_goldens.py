@@ -12,13 +12,11 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from jsonschema import Draft202012Validator
 
 from rigs.command_line import Run
-from rigs.repository import ROOT
+from rigs.published_schemas import SCORE_SCHEMA
 from rigs.trace_requests import turn_request, write_lines
 
-SCHEMA = Draft202012Validator(json.loads((ROOT / "config/score.schema.json").read_text("utf-8")))
 ASKED = "What is the weather in Paris?"
 TOOLS = [{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]
 GOOD = turn_request("good", ("get_weather", {"city": "Paris"}), user=ASKED)
@@ -40,7 +38,7 @@ def said(result: Result) -> str:
 
 def document(result: Result) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(result.stdout)
-    assert [error.message for error in SCHEMA.iter_errors(found)] == []
+    assert [error.message for error in SCORE_SCHEMA.iter_errors(found)] == []
     assert found["passed"] is (result.exit_code == 0)
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -97,6 +96,10 @@ class Rig:
         self.meter_provider.shutdown()
 
 
+MakeRig = Callable[..., Rig]
+Logged = Callable[[], list[str]]
+
+
 def recorded(play: Any) -> list[ReadableSpan]:
     """What an agent's spans are, in the order in which they end."""
     memory = InMemorySpanExporter()
@@ -121,11 +124,3 @@ class Counting(DialectRegistry):
 def scores(span: ReadableSpan) -> dict[str, object]:
     """Goldspan's attributes of a span."""
     return {key: value for key, value in (span.attributes or {}).items() if key.startswith("tool_parameter_match.")}
-
-
-def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait for something to become true."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.005)

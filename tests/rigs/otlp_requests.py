@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from google.protobuf import json_format
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
@@ -95,6 +96,9 @@ _resource_spans = st.fixed_dictionaries(
     optional={"resource": st.fixed_dictionaries({}, optional={"attributes": _pairs(_values, (*KEYS, "service.name"))})},
 )
 requests = st.fixed_dictionaries({"resourceSpans": st.lists(_resource_spans, min_size=1, max_size=3)})
+
+fresh = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+"""For a property that takes a folder: each example writes its files anew."""
 """Trace requests as OTLP/JSON, as valid as an exporter's."""
 
 

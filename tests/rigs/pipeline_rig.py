@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -224,10 +223,3 @@ def run(
     assert pipeline.drain(30.0)
     assert not pipeline.failures
     return outlet
-
-
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)

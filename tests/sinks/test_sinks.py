@@ -19,10 +19,11 @@ from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.retrying_queue import SendResult
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
 from goldspan.collector_processor.sinks.score_exporter import JsonApi, Score, ScoreExporter
-from rigs.in_process_rig import Inner, until
+from rigs.in_process_rig import Inner
 from rigs.local_http import Quiet, serving
 from rigs.score_backend import Reply, Server, score_backend
 from rigs.scripted_agent import PARIS, ROME, Call, golden, golden_set, run_turn
+from rigs.waiting import until
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.mappers.readers.files import read_documents, read_files
 from goldspan.scoring.errors import Problem, TraceFileError
-from rigs.otlp_requests import as_line, delimited, message_of, prefixed, read_bytes, varint
+from rigs.otlp_requests import as_line, delimited, fresh, message_of, prefixed, read_bytes, varint
 from rigs.repository import FIXTURES
 from rigs.trace_requests import turn_request
 
@@ -43,7 +43,6 @@ STARTS = (
     b"\x0a\x10\x12",
     b"\xef\xbb\xbf{",
 )
-fresh = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def survives(folder: Path, content: bytes) -> tuple[int, list[Problem]]:

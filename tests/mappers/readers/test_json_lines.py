@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.mappers.dialect_registry import DialectRegistry
@@ -19,11 +19,10 @@ from goldspan.mappers.readers.json_documents import as_otlp
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_json_lazy import LazyRequest, loads
 from goldspan.scoring.errors import Problem, TraceFileError
-from rigs.otlp_requests import as_line, facts, read_bytes, requests, spans_of
+from rigs.otlp_requests import as_line, facts, fresh, read_bytes, requests, spans_of
 from rigs.repository import RECORDINGS
 from rigs.trace_requests import plain_request, turn_request
 
-fresh = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 REGISTRY = DialectRegistry()
 RECORDED = sorted(RECORDINGS.glob("*.otlp.json"))
 TURN = turn_request("sess-1", ("get_weather", {"city": "Zürich"}))

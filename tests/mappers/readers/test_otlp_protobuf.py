@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
@@ -17,7 +17,18 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from goldspan.mappers.readers.files import read_documents, read_files
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.scoring.errors import TraceFileError
-from rigs.otlp_requests import as_line, delimited, facts, message_of, prefixed, read_bytes, requests, spans_of, varint
+from rigs.otlp_requests import (
+    as_line,
+    delimited,
+    facts,
+    fresh,
+    message_of,
+    prefixed,
+    read_bytes,
+    requests,
+    spans_of,
+    varint,
+)
 from rigs.trace_requests import plain_request, turn_request
 
 FRAMINGS = {
@@ -29,7 +40,6 @@ FRAMINGS = {
     "bare, gzip": lambda *messages: gzip.compress(b"".join(messages)),
     "prefixed as a whole in zstd": lambda *messages: zstandard.compress(prefixed(*messages)),
 }
-fresh = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @given(st.lists(requests, min_size=1, max_size=2), st.sampled_from(sorted(FRAMINGS)))
