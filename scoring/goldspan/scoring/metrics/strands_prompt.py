@@ -130,8 +130,9 @@ def _prompt(call: ToolCall, tools: Sequence[ToolDefinition], history: Sequence[s
 def _of_agent(call: ToolCall, turn: Turn, available: Sequence[ToolDefinition]) -> Sequence[ToolDefinition]:
     """Return the tools of the agent that made a call, where definitions are recorded by agent."""
     recorded = turn.tool_definitions.value
-    known = call.agent and is_mapping(recorded) and call.agent in recorded
-    return list(tools_in(recorded[call.agent])) if known else available
+    if call.agent and is_mapping(recorded) and call.agent in recorded:
+        return list(tools_in(recorded[call.agent]))
+    return available
 
 
 def _lines_before(index: int, calls: Sequence[ToolCall]) -> Iterator[str]:
