@@ -50,6 +50,7 @@ from goldspan.scoring.results import (
     ArgumentOutcome,
     ArgumentResult,
     CallResult,
+    Readable,
     SessionResult,
     TurnResult,
     explain,
@@ -57,7 +58,7 @@ from goldspan.scoring.results import (
 )
 from goldspan.scoring.run import RepeatResult, ScoringResult
 from goldspan.scoring.sessions import ToolCall
-from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Scored, Verdict
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Verdict
 from goldspan.scoring.wording import (
     MARKS,
     NO_SCORE,
@@ -84,7 +85,7 @@ _CALL_INDENT = 4
 _DETAIL_INDENT = _CALL_INDENT + 8
 
 
-def text_of_result(result: Scored | ScoringResult) -> str:
+def text_of_result(result: Readable) -> str:
     """Return the readable difference of a result: `str(result)`."""
     page = Page(_STR_WIDTH)
     if isinstance(result, ScoringResult):
@@ -101,8 +102,10 @@ def text_of_result(result: Scored | ScoringResult) -> str:
     return dedent(str(page))
 
 
-def brief(result: Scored) -> str:
+def brief(result: Readable) -> str:
     """Return score, name and first difference of a result on one line."""
+    if isinstance(result, ScoringResult):
+        return _brief_of_run(result)
     if isinstance(result, SessionResult):
         session = SessionWords.of(result)
         name, first = session.name, session.first_line or session.explanation
@@ -115,8 +118,7 @@ def brief(result: Scored) -> str:
     return f"{label_and_score(result.verdict)} {name}: {first}"
 
 
-def brief_of_run(run: ScoringResult) -> str:
-    """Return the label, the score and the first difference of a run on one line."""
+def _brief_of_run(run: ScoringResult) -> str:
     score = "" if run.score is None else f" {run.score:.3g}"
     wrong = [one for one in failures_first(run.sessions) if one.label is not Label.PASS and is_interesting(one)]
     first = brief(wrong[0]) if wrong else headline_of_run(run)
@@ -263,7 +265,7 @@ def _judged_calls(page: Page, calls: Sequence[tuple[int, MetricCall]], *, verbos
 
 def _line_with(page: Page, head: Sequence[Part], text: str, *, indent: int = _CALL_INDENT) -> None:
     """Add a line, and behind it as much of a text as there is room for."""
-    room = page.room(head, indent)
+    room = page.width - indent - cells_of(head) - 2
     page.line(*head, (f"  {shorten(text, room)}" if text and room > 12 else "", "dim"), indent=indent)
 
 

@@ -9,9 +9,17 @@ from goldspan.scoring.json_values import shown, shown_name
 from goldspan.scoring.metric_results import MetricVerdict
 from goldspan.scoring.result_lines import brief, failures_first, headline_of_run, text_of_result
 from goldspan.scoring.result_words import session_name
-from goldspan.scoring.results import ArgumentOutcome, CallResult, SessionResult, TurnResult, explain, turn_name
+from goldspan.scoring.results import (
+    ArgumentOutcome,
+    CallResult,
+    Readable,
+    SessionResult,
+    TurnResult,
+    explain,
+    turn_name,
+)
 from goldspan.scoring.run import ScoringResult
-from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Scored, Verdict
+from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Verdict
 
 _CALL_COLUMNS = ("session", "turn", "call", "label", "score", "explanation")
 _ARGUMENT_COLUMNS = ("argument", "outcome", "expected", "actual")
@@ -30,7 +38,7 @@ _ROW_COLOURS = {
 """The colours of rows by label or outcome, readable on light and dark pages."""
 
 
-def html_of_result(result: Scored | ScoringResult) -> str:
+def html_of_result(result: Readable) -> str:
     """Return the table of a result: of a run, a session or a turn a row for each call, of a call for each argument."""
     if isinstance(result, CallResult):
         return _html_table(text_of_result(result), _ARGUMENT_COLUMNS, _argument_rows(result))

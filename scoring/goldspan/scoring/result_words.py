@@ -20,7 +20,7 @@ from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name, shown_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
 from goldspan.scoring.matchers.reading import matches
-from goldspan.scoring.metric_results import Finding, MetricCall, MetricResult, MetricVerdict
+from goldspan.scoring.metric_results import Finding, MetricCall, MetricResult
 from goldspan.scoring.results import (
     ArgumentOutcome,
     ArgumentResult,
@@ -205,13 +205,10 @@ def metric_words(result: MetricResult, *, needs: bool = False) -> str:
     # What was found in calls is shown with them.
     right = f"{sum(not call.failures for call in known)} of {counted(len(known), 'call')} right" if known else ""
     below = "" if threshold is None else f"needs {number_text(threshold)}"
-    return "; ".join(filter(None, (metric_reason(result), below, right or _explanation(result.verdict))))
-
-
-def _explanation(verdict: MetricVerdict) -> str:
-    """Return what a metric says of its score, unless that is only the reason why it has none."""
-    only_reason = verdict.reason is not None and verdict.explanation == REASON_TEXT[verdict.reason]
-    return "" if only_reason else printable(verdict.explanation)
+    said = printable(result.verdict.explanation)
+    if result.reason is not None and said == REASON_TEXT[result.reason]:
+        said = ""
+    return "; ".join(filter(None, (metric_reason(result), below, right or said)))
 
 
 def is_broken(metric: MetricResult) -> bool:
@@ -276,16 +273,6 @@ class SessionWords(Struct, frozen=True, gc=False):
         return self.result.verdict.exact
 
     @property
-    def not_evaluated(self) -> bool:
-        """Whether it has a golden, and could not be compared with it."""
-        return self.has_golden and self.label is Label.NOT_EVALUATED and bool(self.reason_code)
-
-    @property
-    def metrics(self) -> tuple[MetricResult, ...]:
-        """The results of the metrics beside the main one."""
-        return self.result.metrics
-
-    @property
     def first_difference(self) -> str:
         """The mistake that explains most, with its values, on one line; empty where there is none."""
         return str(self.mistakes[0]) if self.mistakes else ""
@@ -298,9 +285,9 @@ class SessionWords(Struct, frozen=True, gc=False):
     @property
     def explanation(self) -> str:
         """The explanation without values; of a session without golden, the scores of its metrics."""
-        if self.has_golden or not self.metrics:
+        if self.has_golden or not self.result.metrics:
             return printable(explain(self.result))
-        return "; ".join(f"{printable(one.name)} {number_text(one.verdict.exact)}" for one in self.metrics)
+        return "; ".join(f"{printable(one.name)} {number_text(one.verdict.exact)}" for one in self.result.metrics)
 
 
 def session_name(result: SessionResult) -> str:

@@ -68,8 +68,10 @@ class ArgumentResult(Struct, frozen=True, gc=False):
         return value_hint(self.expected_value, self.actual_value, self.differing)
 
 
-class _Readable(Scored, frozen=True, gc=False):
+class Readable:
     """Base class of results that say in words, and in a table of a notebook, what differs."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         from goldspan.scoring.result_lines import text_of_result  # noqa: PLC0415 - the words read these results
@@ -87,7 +89,7 @@ class _Readable(Scored, frozen=True, gc=False):
         return html_of_result(self)
 
 
-class CallResult(_Readable, frozen=True, gc=False):
+class CallResult(Readable, Scored, frozen=True, gc=False):
     """The result for an expected call, with or without its actual call, or for an unexpected actual call."""
 
     expected: ExpectedCall | None = None
@@ -153,7 +155,7 @@ class CallResult(_Readable, frozen=True, gc=False):
         return tuple(argument.name for argument in self.arguments if argument.outcome == outcome)
 
 
-class TurnResult(_Readable, frozen=True, gc=False):
+class TurnResult(Readable, Scored, frozen=True, gc=False):
     """The result for one turn."""
 
     calls: tuple[CallResult, ...] = ()
@@ -225,7 +227,7 @@ class TurnResult(_Readable, frozen=True, gc=False):
         }
 
 
-class SessionResult(_Readable, frozen=True, gc=False):
+class SessionResult(Readable, Scored, frozen=True, gc=False):
     """The result for one run of a session."""
 
     session: Session | None
@@ -387,11 +389,18 @@ def explain(detail: CallResult | TurnResult | SessionResult, *, include_values: 
     telemetry often has more readers than the data.
     """
     if isinstance(detail, CallResult):
-        return explain_call(detail, include_values=include_values)
-    return explain_turn(detail) if isinstance(detail, TurnResult) else explain_session(detail)
+        return _of_call(detail, include_values=include_values)
+    if detail.answer is not None:
+        return _of_preset(detail.answer)
+    if isinstance(detail, SessionResult):
+        return "; ".join(_session_parts(detail) if detail.turns_expected else _of_nothing_expected(detail))
+    right = detail.calls_right
+    if right == len(detail.calls) and right and detail.verdict.label is _PASS and not _has_remarks(detail):
+        return f"{right} of {right} calls right"
+    return "; ".join(_turn_parts(detail))
 
 
-def explain_call(call: CallResult, *, include_values: bool = False) -> str:
+def _of_call(call: CallResult, *, include_values: bool) -> str:
     """Explain the result of a call: `1 of 3 arguments match; mismatched: unit; missing: days`."""
     if call.expected is None:
         return _of_unexpected(call)
@@ -425,16 +434,6 @@ def _of_unexpected(call: CallResult) -> str:
 
 _SAID_ANYWAY = (DifferenceKind.FORBIDDEN_CALL, DifferenceKind.TURN_NOT_SEEN)
 _NOTHING_FORBIDDEN = "nothing that is forbidden was called"
-
-
-def explain_turn(turn: TurnResult) -> str:
-    """Explain the result of a turn, with the names of its tools."""
-    if turn.answer is not None:
-        return _of_preset(turn.answer)
-    right = turn.calls_right
-    if right == len(turn.calls) and right and turn.verdict.label is _PASS and not _has_remarks(turn):
-        return f"{right} of {right} calls right"
-    return "; ".join(_turn_parts(turn))
 
 
 def _turn_parts(turn: TurnResult) -> Iterator[str]:
@@ -497,13 +496,6 @@ def _standing(call: CallResult) -> str:
 def _has_remarks(turn: TurnResult) -> bool:
     """Whether there is more to say of a turn than how many of its calls are right."""
     return bool(turn.unexpected_calls or turn.rejected or turn.approximate or turn.alternative is not None)
-
-
-def explain_session(session: SessionResult) -> str:
-    """Explain the result of a session, with the numbers of its turns."""
-    if session.answer is not None:
-        return _of_preset(session.answer)
-    return "; ".join(_session_parts(session) if session.turns_expected else _of_nothing_expected(session))
 
 
 def _of_nothing_expected(session: SessionResult) -> Iterator[str]:

@@ -45,6 +45,7 @@ from goldspan.scoring.results import (
     ArgumentOutcome,
     ArgumentResult,
     CallResult,
+    Readable,
     SessionResult,
     TurnResult,
     explain,
@@ -52,7 +53,7 @@ from goldspan.scoring.results import (
 )
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import JsonValue, Session, SpanRef, ToolCall
-from goldspan.scoring.verdict import HARMLESS_REASONS, Coverage, Label, Reason, Scored, Verdict, short_repr
+from goldspan.scoring.verdict import HARMLESS_REASONS, Coverage, Label, Reason, Scored, Verdict
 
 # Results as JSON: sessions, turns, calls, arguments, each with score, label and reason.
 #
@@ -299,7 +300,7 @@ def _verdict(runs: list[SessionResult], repeat: Repeat) -> Verdict:
     )
 
 
-class ScoringResult(Struct, frozen=True, gc=False):
+class ScoringResult(Readable, Struct, frozen=True, gc=False):
     """The results of scoring many sessions. In a test: `assert result.passed, result`.
 
     `str(result)` is the readable difference. `to_json()` returns the document of the published schema.
@@ -411,21 +412,6 @@ class ScoringResult(Struct, frozen=True, gc=False):
     def to_pandas(self) -> Any:
         """Return the same rows as a `pandas.DataFrame`. Raises ImportError without pandas or pyarrow."""
         return table_of(self, "pandas")
-
-    def __str__(self) -> str:
-        from goldspan.scoring.result_lines import text_of_result  # noqa: PLC0415 - the words read these results
-
-        return text_of_result(self)
-
-    def __repr__(self) -> str:
-        from goldspan.scoring.result_lines import brief_of_run  # noqa: PLC0415 - as above
-
-        return short_repr(self, brief_of_run(self))
-
-    def _repr_html_(self) -> str:
-        from goldspan.scoring.result_tables import html_of_result  # noqa: PLC0415 - as above
-
-        return html_of_result(self)
 
 
 class KeptRun:

@@ -7,7 +7,7 @@ no terminal: who prints it gives the styles their colours.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from unicodedata import category, east_asian_width
 
@@ -105,13 +105,16 @@ def contrast(expected: str, actual: str, width: int) -> tuple[str, str]:
     """Cut two long texts to `width` cells so that the first difference between them stays visible."""
     if cells(expected[: width + 1]) <= width and cells(actual[: width + 1]) <= width:
         return expected, actual
-    parts = next((at for at, (e, a) in enumerate(zip(expected, actual, strict=False)) if e != a), None)
-    if parts is None:
-        parts = min(len(expected), len(actual))
-    start = parts - width // 3
+    start = common_beginning(expected, actual) - width // 3
     if start <= 0:
         return shorten(expected, width), shorten(actual, width)
     return shorten("…" + expected[start:], width), shorten("…" + actual[start:], width)
+
+
+def common_beginning(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return how many characters two texts begin with that are the same."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((index for index, (one, other) in pairs if one != other), min(len(first), len(second)))
 
 
 Part = str | tuple[str, str]
@@ -148,10 +151,6 @@ class Page:
         self.line(*head, (lines[0] if lines else "", style), indent=indent)
         for line in lines[1:]:
             self.line((line, style), indent=indent + width)
-
-    def room(self, parts: Iterable[Part], indent: int = 0) -> int:
-        """Return how many cells are left on a line with these parts and two spaces."""
-        return self.width - indent - cells_of(parts) - 2
 
     def __str__(self) -> str:
         """Return every line without style, as it looks in a pipe."""

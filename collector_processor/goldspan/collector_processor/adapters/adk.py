@@ -17,13 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from goldspan.collector_processor.adapters.session_metric import content_of
 from goldspan.scoring.api import score_session
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.goldens.adk_eval_set import HAND_OFFS
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.results import SessionResult, TurnResult, explain
-from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
+from goldspan.scoring.sessions import Session, ToolCall, Turn
 from goldspan.scoring.verdict import Label, Verdict
 
 __all__ = ["tool_parameter_match"]
@@ -196,7 +197,6 @@ def _golden_turn(invocation: Invocation) -> GoldenTurn:
 
 
 def _turn(invocation: Invocation) -> Turn:
-    text = _user_text(invocation)
     return Turn(
         tuple(
             ToolCall(call.name or "", call.args or {}, call_id=call.id, batch=number if len(batch) > 1 else 0)
@@ -204,7 +204,7 @@ def _turn(invocation: Invocation) -> Turn:
             for call in batch
         ),
         turn_id=invocation.invocation_id or None,
-        user_text=Content(text, Capture.CAPTURED) if text is not None else Content(),
+        user_text=content_of(_user_text(invocation)),
     )
 
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import msgspec
 
-from goldspan.collector_processor.adapters.session_metric import MetricAnswer, SessionMetric
+from goldspan.collector_processor.adapters.session_metric import MetricAnswer, SessionMetric, content_of
 from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.json_values import is_mapping, shown
-from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, ToolCall, Turn
+from goldspan.scoring.sessions import Session, ToolCall, Turn
 
 __all__ = ["run"]
 
@@ -81,8 +81,8 @@ def _turn(invocation: Mapping[str, Any]) -> Turn:
     calls = tuple(_call(call, _answer_to(call, answers)) for call in _steps(invocation, "tool_calls"))
     return Turn(
         calls,
-        user_text=_content(invocation.get("user_content") or None),
-        answer=_content(invocation.get("final_response")),
+        user_text=content_of(invocation.get("user_content") or None),
+        answer=content_of(invocation.get("final_response")),
     )
 
 
@@ -109,7 +109,7 @@ def _call(call: Mapping[str, Any], answer: Mapping[str, Any]) -> ToolCall:
         call.get("args") or {},
         call_id=call.get("id"),
         error="error" if answer.get("status") == "error" else None,
-        result=_content(answer.get("output") or None if result is None else result),
+        result=content_of(answer.get("output") or None if result is None else result),
     )
 
 
@@ -119,7 +119,3 @@ def _golden_turn(invocation: Mapping[str, Any]) -> GoldenTurn:
         tuple(ExpectedCall(call["name"], call.get("args") or {}, literal=True) for call in calls),
         invocation.get("user_content") or None,
     )
-
-
-def _content(value: object) -> Content:
-    return NO_CONTENT if value is None else Content(value, Capture.CAPTURED)

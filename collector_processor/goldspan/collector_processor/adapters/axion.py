@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from goldspan.collector_processor.adapters.session_metric import content_of
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import is_mapping
-from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, ToolCall, Turn
+from goldspan.scoring.sessions import Session, ToolCall, Turn
 
 __all__ = ["golden_of", "session_of"]
 
@@ -43,7 +44,7 @@ def session_of(item: object) -> Session:
     turns = list(_turns(_field(_conversation(item), "messages") or ()))
     if not turns:
         query = _field(item, "query", "single_turn_query")
-        turns = [Turn(user_text=_content(query), answer=_content(_field(item, "actual_output")))]
+        turns = [Turn(user_text=content_of(query), answer=content_of(_field(item, "actual_output")))]
     if not any(turn.calls for turn in turns) and not _conversation_has_tools(item):
         last = turns[-1]
         calls = () if called is None else tuple(_call(call, {}, 0) for call in called)
@@ -71,7 +72,7 @@ def _turn(messages: Sequence[object]) -> Turn:
         for call in _field(message, "tool_calls") or ()
     )
     return Turn(
-        tuple(calls), user_text=_content(user[0] if user else None), answer=_content(said[-1] if said else None)
+        tuple(calls), user_text=content_of(user[0] if user else None), answer=content_of(said[-1] if said else None)
     )
 
 
@@ -86,7 +87,7 @@ def _call(call: object, answers: dict[Any, object], batch: int) -> ToolCall:
         _field(call, "args") or {},
         call_id=call_id,
         batch=batch,
-        result=_content(result),
+        result=content_of(result),
         error=(str(result) or "error") if failed else None,
     )
 
@@ -102,10 +103,6 @@ def _conversation_has_tools(item: object) -> bool:
 
 def _id(item: object) -> str:
     return str(_field(item, "session_id") or _field(item, "id", "dataset_id") or "")
-
-
-def _content(text: object) -> Content:
-    return NO_CONTENT if text is None else Content(text, Capture.CAPTURED)
 
 
 def _field(value: object, *names: str) -> Any:

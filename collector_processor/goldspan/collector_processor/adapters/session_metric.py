@@ -14,7 +14,7 @@ from goldspan.scoring.goldens.loading import load_goldens
 from goldspan.scoring.metric_results import Finding, MetricResult
 from goldspan.scoring.metrics.session_metrics import MetricSource, choose_metric, score_metrics
 from goldspan.scoring.results import SessionResult, explain
-from goldspan.scoring.sessions import JsonValue, Session
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, JsonValue, Session
 from goldspan.scoring.verdict import HARMLESS_REASONS, REASON_TEXT, Label, Reason
 
 Goldens = GoldenIndex | GoldenSource | None
@@ -128,6 +128,11 @@ class SessionMetric:
     def _finding(self, finding: Finding) -> dict[str, JsonValue]:
         message = finding.words(include_values=self._include_values)
         return {"path": finding.path, "kind": finding.kind, "message": message}
+
+
+def content_of(value: object) -> Content:
+    """Return what an evaluation system recorded; None is nothing."""
+    return NO_CONTENT if value is None else Content(value, Capture.CAPTURED)
 
 
 def session_in(records: object) -> Session:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import distributions, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -118,7 +119,7 @@ class Diagnosis:
         return {
             "rows": [row._asdict() for row in self.rows],
             "advice": [hint._asdict() for hint in self.hints],
-            "problems": [{"code": one.code, "message": one.message, "source": one.source} for one in self.problems],
+            "problems": [asdict(problem) for problem in self.problems],
         }
 
 

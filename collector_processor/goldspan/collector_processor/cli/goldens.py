@@ -112,7 +112,7 @@ def record(
             "--from-passing finds goldens by the user's first message: leave out --pattern and --no-user-text"
         )
     with file_errors(), open_traces(traces) as files:
-        sessions = _sessions_of(files, (*only, *([pattern] if pattern else ())))
+        sessions = _sessions(files, *only, *([pattern] if pattern else ()))
         set_name = name or name_of(output or traces.names[0])
         if from_passing:
             recorded, left = propose(sessions, set_name, redact=redact)
@@ -347,13 +347,9 @@ def _accepts(number: int, count: int) -> bool:
         return False
 
 
-def _sessions_of(files: TraceFiles, globs: Sequence[str]) -> list[Session]:
+def _sessions(files: TraceFiles, *globs: str) -> list[Session]:
     """Return the sessions with an id that a glob matches; without any globs, all."""
-    found = _sessions(files)
-    return [one for one in found if not globs or any(fnmatchcase(one.id, glob) for glob in globs)]
-
-
-def _sessions(files: TraceFiles) -> list[Session]:
     registry = DialectRegistry(on_problem=files.problems.append)
     with read_with_progress(files) as views:
-        return assemble(registry.facts(views), on_problem=files.problems.append)
+        found = assemble(registry.facts(views), on_problem=files.problems.append)
+    return [one for one in found if not globs or any(fnmatchcase(one.id, glob) for glob in globs)]

@@ -158,7 +158,8 @@ class GoldspanFixture:
                 attempt.raised = error
 
     def _runs(self) -> list[_Attempt]:
-        self._repeat = self._mark.repeat or self._repeat_of_golden()
+        golden = None if self._mark.repeat else self._source(None).golden
+        self._repeat = self._mark.repeat if golden is None else golden.repeat
         if self._repeat is None:
             raise pytest.UsageError(
                 f"{self._node.nodeid}: goldspan.run needs the number of runs: @pytest.mark.golden(runs=5, passes=4), "
@@ -166,10 +167,6 @@ class GoldspanFixture:
             )
         self._attempts = [_Attempt(RecordedSpans()) for _ in range(self._repeat.runs)]
         return self._attempts
-
-    def _repeat_of_golden(self) -> Repeat | None:
-        golden = self._source(None).golden
-        return None if golden is None else golden.repeat
 
     def assert_matches(
         self,

@@ -30,7 +30,6 @@ class CallOrigins(Struct, frozen=True):
 
     def to_json(self) -> dict[str, Any]:
         """Return what `config/inspect.schema.json` describes as `origins`."""
-        span = self.call.span
         document = {
             "session": self.session.id,
             "run": self.session.run,
@@ -38,7 +37,7 @@ class CallOrigins(Struct, frozen=True):
             "call_index": self.call_index,
             "name": self.call.name,
             "call_id": self.call.call_id,
-            "span": None if span is None else {"trace_id": span.trace_id, "span_id": span.span_id},
+            "span": self.call.span and self.call.span._asdict(),
             "values": [
                 {
                     "path": one.path,

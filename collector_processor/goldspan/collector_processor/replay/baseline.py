@@ -31,7 +31,7 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
 )
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.json_values import plain
-from goldspan.scoring.metric_results import MetricResult
+from goldspan.scoring.metric_results import MetricResult, MetricVerdict
 from goldspan.scoring.results import CallResult, SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Verdict
@@ -52,10 +52,6 @@ class _Scored(_Part):
     label: str
     reason: str | None
 
-    @property
-    def words(self) -> str:
-        return _words(self.label, self.score, self.reason)
-
 
 class _Call(_Scored):
     tool: str
@@ -74,10 +70,6 @@ class _Metric(_Part):
     score: float | None
     label: str | None
     reason: str | None
-
-    @property
-    def words(self) -> str:
-        return _words(self.label or "", self.score, self.reason)
 
 
 class _Session(_Scored):
@@ -235,14 +227,13 @@ def _metrics(before: Iterable[_Metric], now: SessionResult, *, strict: bool) -> 
 def _metric_worse(was: _Metric | None, now: MetricResult, *, strict: bool) -> str:
     """Say how a metric with a threshold is worse than before, if it was there; nothing if it is not."""
     verdict = now.verdict
-    words = _words(verdict.label or "", verdict.score, verdict.reason)
     lost = strict and now.needs_golden and is_gap(verdict)
     failed = verdict.label is Label.FAIL
     if was is None:
-        return f"new, {words}" if failed or lost else ""
+        return f"new, {_words(verdict)}" if failed or lost else ""
     lower = was.threshold == float(now.threshold or 0) and _is_lower(verdict.score, was.score)
     worse = (failed and was.label != Label.FAIL) or lower or (lost and was.label != Label.NOT_EVALUATED)
-    return f"{was.words} before, now {words}" if worse else ""
+    return f"{_words(was)} before, now {_words(verdict)}" if worse else ""
 
 
 def _is_lower(now: float | None, before: float | None) -> bool:
@@ -266,7 +257,7 @@ def _worse(before: _Scored, now: Verdict, *, comparable: bool, strict: bool) -> 
     lost = strict and unknown and before.label != Label.NOT_EVALUATED
     lower = comparable and _is_lower(now.score, before.score)
     if passed or lost or lower:
-        return f"{before.words} before, now {_words(now.label, now.score, now.reason)}"
+        return f"{_words(before)} before, now {_words(now)}"
     return ""
 
 
@@ -283,21 +274,18 @@ def _worst_words(now: SessionResult) -> str:
     if now.verdict.label is Label.PASS:
         reasons: Iterable[Reason] = dict.fromkeys(gaps(now))
         return f"parts of it not evaluated ({', '.join(REASON_TEXT[reason] for reason in reasons)})"
-    return _words(now.verdict.label, now.verdict.score, now.verdict.reason)
+    return _words(now.verdict)
 
 
-def _words(label: str, score: float | None, reason: str | None) -> str:
-    if label == Label.NOT_EVALUATED:
-        known: Mapping[str, str] = {one.value: words for one, words in REASON_TEXT.items()}
-        return f"not evaluated ({known.get(reason or '', reason or 'no reason')})"
-    word = "passed" if label == Label.PASS else "failed"
-    return word if score is None else f"{word} with {_exactly(score)}"
-
-
-def _exactly(score: float) -> str:
-    """Two decimals, or as many as it takes to tell what differs."""
-    short = score_text(score)
-    return short if float(short) == score else f"{score:.6g}"
+def _words(one: _Scored | _Metric | Verdict | MetricVerdict) -> str:
+    if one.label == Label.NOT_EVALUATED:
+        known: Mapping[str, str] = {reason.value: words for reason, words in REASON_TEXT.items()}
+        return f"not evaluated ({known.get(one.reason or '', one.reason or 'no reason')})"
+    word = "passed" if one.label == Label.PASS else "failed"
+    if one.score is None:
+        return word
+    short = score_text(one.score)  # two decimals, or as many as it takes to tell what differs
+    return f"{word} with {short if float(short) == one.score else f'{one.score:.6g}'}"
 
 
 def _key(result: SessionResult) -> _GoldenKey:

@@ -190,7 +190,9 @@ def hints_for_traces(
     calls = list(chain.from_iterable(turn.calls for turn in turns))
     hidden = [turn for turn in turns if not turn.calls_visible]
     advisor = Advisor(registry)
-    yield from map(_how_to_read, unknown_tools)
+    for found in unknown_tools:
+        spans = counted(len(found.spans), "span looks", "spans look")
+        yield Hint(f"{spans} like tool calls of an unknown dialect", PROPOSE)
     if not unknown_tools and not dialects:
         yield NOTHING_RECOGNISED
     elif not unknown_tools and not calls and not hidden:
@@ -203,11 +205,6 @@ def hints_for_traces(
         texts.update(_how_to_see_calls(turn, writers, advisor))
     yield from (Hint(f"no span shows which tools ran in {n} of {len(turns)} turns", text) for text, n in texts.items())
     yield from _hints_of_ids(sessions, writers, advisor, known=any(found.session for found in unknown_tools))
-
-
-def _how_to_read(found: UnknownTools) -> Hint:
-    spans = counted(len(found.spans), "span looks", "spans look")
-    return Hint(f"{spans} like tool calls of an unknown dialect", PROPOSE)
 
 
 def _hints_of_ids(sessions: Sequence[Session], writers: Writers, advisor: Advisor, *, known: bool) -> Iterator[Hint]:
@@ -325,16 +322,13 @@ def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> I
 def _ungrounded_calls(judged: Iterable[tuple[SessionResult, MetricResult]]) -> Iterator[Hint]:
     """Yield how to look into each call in which the metric of grounding found something."""
     for session, metric in judged:
-        for _, call in judged_calls(metric) if metric.name == GROUNDING else ():
-            if call.failures:
-                yield _how_to_look_into(session, call.call)
-
-
-def _how_to_look_into(session: SessionResult, call: ToolCall) -> Hint:
-    place = call.call_id or (call.span.span_id if call.span else call.name)
-    helps = f"`goldspan inspect --why {quote(printable(place))} TRACES` shows where each of its values came from."
-    name = "" if session.session is None else printable(session.session.id)
-    return Hint(f"a call of {printable(call.name)} in {name}", helps)
+        name = "" if session.session is None else printable(session.session.id)
+        for _, one in judged_calls(metric) if metric.name == GROUNDING else ():
+            if one.failures:
+                call = one.call
+                place = quote(printable(call.call_id or (call.span.span_id if call.span else call.name)))
+                helps = f"`goldspan inspect --why {place} TRACES` shows where each of its values came from."
+                yield Hint(f"a call of {printable(call.name)} in {name}", helps)
 
 
 def _advice_of(reason: Reason, dialects: Iterable[str], by_dialect: Mapping[str, str]) -> list[str]:

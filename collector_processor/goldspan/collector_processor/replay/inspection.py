@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from goldspan.collector_processor.replay.hints import Hint, Writer, hints_for_traces
@@ -17,7 +17,7 @@ from goldspan.mappers.unknown_tool_spans import UnknownToolFinder, UnknownTools
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import user_texts
 from goldspan.scoring.json_values import plain
-from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
+from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 
 NO_SCOPE = "(no scope)"
 
@@ -51,7 +51,7 @@ class Inspection:
         """Return the document that `config/inspect.schema.json` describes."""
         document = {
             "sessions": [_session(session) for session in self.sessions],
-            "problems": [{"code": p.code, "message": p.message, "source": p.source} for p in self.problems],
+            "problems": [asdict(problem) for problem in self.problems],
             "spans": {
                 "read": self.spans,
                 "dialects": dict(self.dialects),
@@ -113,7 +113,7 @@ def _session(session: Session) -> dict[str, Any]:
 def _turn(turn: Turn) -> dict[str, Any]:
     return {
         "trace_ids": list(turn.trace_ids),
-        "root": _ref(turn.root),
+        "root": None if turn.root is None else turn.root._asdict(),
         **_fields(turn, "turn_id", "agent"),
         "user_text": user_text(turn.user_text),
         "calls_visible": turn.calls_visible,
@@ -129,7 +129,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
         "capture": call.capture.value,
         "argument_captures": {name: capture.value for name, capture in call.argument_captures.items()},
         **_fields(call, "call_id", "error", "requested", "rejected", "batch", "agent", "dialect"),
-        "spans": [_ref(ref) for ref in call.evidence],
+        "spans": [ref._asdict() for ref in call.evidence],
     }
 
 
@@ -147,10 +147,6 @@ def _unknown(found: UnknownTools) -> dict[str, Any]:
 
 def _fields(value: Session | Turn | ToolCall, *names: str) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
-
-
-def _ref(ref: SpanRef | None) -> dict[str, str] | None:
-    return None if ref is None else {"trace_id": ref.trace_id, "span_id": ref.span_id}
 
 
 def user_text(content: Content) -> str | None:

@@ -71,12 +71,11 @@ def _names(goldens: Iterable[Golden]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(printable(golden.key) for golden in goldens))
 
 
-def _other_calls(turns: Iterable[TurnResult]) -> Mapping[str, int]:
-    found = Counter[str]()
-    for turn in turns:
-        found["not expected"] += len(turn.unpaired_calls)
-        found["requested but never executed"] += len(turn.rejected)
-    return found
+def _other_calls(turns: Sequence[TurnResult]) -> Mapping[str, int]:
+    return {
+        "not expected": sum(len(turn.unpaired_calls) for turn in turns),
+        "requested but never executed": sum(len(turn.rejected) for turn in turns),
+    }
 
 
 def _means(sessions: Iterable[SessionResult]) -> list[Fraction]:
@@ -117,11 +116,7 @@ def _not_evaluated(sessions: list[SessionResult]) -> Counter[Reason]:
 
 
 def _mistakes(turns: Iterable[TurnResult]) -> tuple[tuple[str, int], ...]:
-    found: Counter[str] = Counter()
-    for turn in turns:
-        for one in turn.differences:
-            if one.lowers_score:
-                found[mistake_name(one)] += 1
+    found = Counter(mistake_name(one) for turn in turns for one in turn.differences if one.lowers_score)
     return tuple(found.most_common())
 
 

@@ -34,8 +34,9 @@ class Annotation(Struct, frozen=True, gc=False):
 def annotate(report: Report) -> Iterator[Annotation]:
     """Yield what failed and what was not evaluated, worst first; as errors only if the run failed."""
     for session in report.worst_first():
+        unknown = session.has_golden and session.label is Label.NOT_EVALUATED and session.reason
         # One of several runs is judged with the others, below.
-        if not session.result.repeated and (session.failed or session.not_evaluated):
+        if not session.result.repeated and (session.failed or unknown):
             yield _of_session(report, session)
     for repeat in report.repeats:
         if repeat.label is Label.FAIL:

@@ -56,6 +56,7 @@ from goldspan.scoring.wording import (
     MARKS,
     UNEXPECTED,
     WORST_FIRST,
+    common_beginning,
     counted,
     number_text,
     printable,
@@ -383,7 +384,7 @@ def _worth_a_look(sessions: Sequence[SessionWords]) -> list[SessionWords]:
 
 def _cause(session: SessionWords, label: Label, mistakes: _Mistakes) -> str:
     """Return the heading under which a session stands together with others."""
-    if label is not Label.FAIL and (broken := next((one.name for one in session.metrics if is_broken(one)), "")):
+    if label is not Label.FAIL and (broken := next((one.name for one in session.result.metrics if is_broken(one)), "")):
         return broken
     if label is Label.NOT_EVALUATED and session.reason:
         return session.reason
@@ -397,7 +398,7 @@ def _session(session: SessionWords, mistakes: _Mistakes, *, opened: bool) -> Ite
     yield f'<details class="session {label}{mistakes.classes([session])}" data-label="{label}"{_open(opened)}>'
     score = score_text(session.score).strip() if session.has_golden else ""
     yield f'<summary>{_badge(session.label, score)} <span class="name">{html_text(session.name)}</span> '
-    failed = [one for one in session.metrics if one.label is Label.FAIL and session.has_golden]
+    failed = [one for one in session.result.metrics if one.label is Label.FAIL and session.has_golden]
     texts = [html_text(f"{MARKS[one.label]} {one.name} {number_text(one.verdict.exact)}") for one in failed]
     badges = "".join(f' <span class="badge fail">{text}</span>' for text in texts)
     if session.first_difference:
@@ -406,8 +407,8 @@ def _session(session: SessionWords, mistakes: _Mistakes, *, opened: bool) -> Ite
     yield f'<span class="note">{html_text(" · ".join(notes))}</span>{badges}</summary>'
     if session.reason:
         yield f'<p class="reason"><b>{html_text(session.reason)}.</b> {_prose(session.helps)}</p>'
-    yield from _metrics(session.metrics)
-    for metric in session.metrics:
+    yield from _metrics(session.result.metrics)
+    for metric in session.result.metrics:
         yield from _found_by(metric)
     for turn in session.result.turns:
         yield from _turn(session.result, turn)
@@ -688,17 +689,12 @@ def _string(value: str, other: str, *, casefold: bool) -> Iterator[_Part]:
     mine, its = list(value), list(other)
     if casefold:
         mine, its = [char.casefold() for char in mine], [char.casefold() for char in its]
-    begin = _common(mine, its)
-    end = _common(mine[begin:][::-1], its[begin:][::-1])
+    begin = common_beginning(mine, its)
+    end = common_beginning(mine[begin:][::-1], its[begin:][::-1])
     stop = len(value) - end
     yield f'"{_inside(value[:begin])}', False
     yield _inside(value[begin:stop]), True
     yield f'{_inside(value[stop:])}"', False
-
-
-def _common(first: Sequence[str], second: Sequence[str]) -> int:
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((index for index, (one, other) in pairs if one != other), min(len(first), len(second)))
 
 
 def _json(value: JsonValue) -> str:

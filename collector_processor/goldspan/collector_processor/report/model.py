@@ -5,7 +5,7 @@ Renderers read the results: `scoring/result_words.py` has the phrases, `scoring/
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
@@ -115,7 +115,8 @@ def build_report(
         regressions=decision.regressions or (),
         hints=tuple(hints_for_run(result, sums, advice)),
         problems=problem_texts(result.problems),
-        never_seen=_each_once(unseen_goldens(result)),
+        # Each once that a report can tell from the others.
+        never_seen=tuple({(one.key, one.golden_set, one.source): one for one in unseen_goldens(result)}.values()),
     )
 
 
@@ -125,11 +126,6 @@ def _helps(session: SessionResult, advice: Mapping[str, str]) -> str:
         return ""
     alone = ScoringResult((session,))
     return "; ".join(text for _, text in hints_for_run(alone, totals(alone), advice))
-
-
-def _each_once(goldens: Iterable[Golden]) -> tuple[Golden, ...]:
-    """Return goldens without those that a report could not tell from another."""
-    return tuple({(one.key, one.golden_set, one.source): one for one in goldens}.values())
 
 
 def problem_texts(problems: Sequence[Problem]) -> tuple[tuple[str, str], ...]:

@@ -31,8 +31,7 @@ from goldspan.scoring.wording import (
 )
 
 _PIPED_WIDTH = 100
-_MOST_IN_DETAIL = 20
-_MOST_IN_BRIEF = 10
+_MOST_SHOWN = {Label.FAIL: 20, Label.NOT_EVALUATED: 20, Label.PASS: 10}
 _MOST_REGRESSIONS = 20
 _LABEL = 12
 _ASCII = str.maketrans({RIGHT: "P", WRONG: "F", "…": "...", INFORMS: "-", "─": "-", "┌": "/", "│": "|", "└": "\\"})
@@ -58,8 +57,13 @@ def print_page(console: Console, page: Page) -> None:
 def report_page(page: Page, report: Report, *, verbose: bool = False) -> None:
     """Add a report: failed sessions first, then those not evaluated, then those that passed, then the sums."""
     for label in WORST_FIRST:
-        _sessions(page, label, [one for one in report.sessions if one.label is label], verbose=verbose)
-    _without_golden(page, report.without_golden, verbose=verbose)
+        _sessions(page, label, report.sessions, _MOST_SHOWN[label], verbose=verbose)
+        page.blank()
+    for label in WORST_FIRST:
+        # Without golden, those in which nothing was found are shown only if all are asked for.
+        most = _MOST_SHOWN[label] if label is Label.FAIL else 0
+        _sessions(page, label, report.without_golden, most, verbose=verbose)
+    page.blank()
     add_repeats(page, report.repeats)
     _sums(page, report)
     hint_rows(page, report.hints)
@@ -141,30 +145,16 @@ def _regressions(page: Page, regressions: Sequence[str]) -> None:
         page.line(f"… and {len(regressions) - _MOST_REGRESSIONS:,} more", indent=2)
 
 
-def _sessions(page: Page, label: Label, sessions: list[SessionWords], *, verbose: bool) -> None:
-    passed = label is Label.PASS
-    if passed:
-        sessions.sort(key=lambda one: (not one.failed, one.score == 1))
-    most = len(sessions) if verbose else _MOST_IN_BRIEF if passed else _MOST_IN_DETAIL
-    for session in sessions[:most]:
-        if verbose or not passed:
+def _sessions(page: Page, label: Label, sessions: Iterable[SessionWords], most: int, *, verbose: bool) -> None:
+    """Add the sessions with a label; `most` of them, or with `verbose` all."""
+    of_label = [one for one in sessions if one.label is label]
+    if label is Label.PASS and of_label and of_label[0].has_golden:
+        of_label.sort(key=lambda one: (not one.failed, one.score == 1))
+    most = len(of_label) if verbose else most
+    for session in of_label[:most]:
+        if verbose or label is not Label.PASS:
             page.blank()
         add_session(page, session, verbose=verbose)
-    if len(sessions) > most:
-        rest = counted(len(sessions) - most, "more session")
+    if most and len(of_label) > most:
+        rest = counted(len(of_label) - most, "more session")
         page.line((f"… and {rest} {LABEL_WORDS[label]}; -v shows all", "dim"))
-    page.blank()
-
-
-def _without_golden(page: Page, sessions: Sequence[SessionWords], *, verbose: bool) -> None:
-    """Add what metrics found in sessions without golden; those with nothing to tell only if all are asked for."""
-    for label in WORST_FIRST:
-        of_label = [one for one in sessions if one.label is label]
-        most = len(of_label) if verbose else _MOST_IN_DETAIL if label is Label.FAIL else 0
-        for session in of_label[:most]:
-            page.blank()
-            add_session(page, session, verbose=verbose)
-        if most and len(of_label) > most:
-            rest = counted(len(of_label) - most, "more session")
-            page.line((f"… and {rest} {LABEL_WORDS[label]}; -v shows all", "dim"))
-    page.blank()
