@@ -74,14 +74,19 @@ def check_argument(name: str, value: Any, alternatives: Sequence[Any], parameter
         return _check_object(value, alternatives)
     if not is_variable and expected is list and parameter.item is dict:
         return _check_objects(value, alternatives)
+    return _check_value(name, value, alternatives, None if is_variable else expected)
+
+
+def _check_value(name: str, value: Any, alternatives: Sequence[Any], kind: Any) -> Fault | None:
+    """Find whether a value is one of the alternatives: as text and as a list with what BFCL compares, else as it is."""
     text = f"Invalid value for parameter {name!r}: {value!r}. Expected one of {alternatives}."
-    if is_variable or expected not in (str, list):
-        return None if value in alternatives else Fault("value_error:others", [text])
-    if expected is str:
+    if kind is str:
         fits = _plain(value) in [_plain(one) for one in alternatives if type(one) is str]
         return None if fits else Fault("value_error:string", [f"{text} Case insensitive."])
-    fits = [_plain(one) for one in value] in [[_plain(one) for one in alternative] for alternative in alternatives]
-    return None if fits else Fault("value_error:list/tuple", [text])
+    if kind is list:
+        fits = [_plain(one) for one in value] in [[_plain(one) for one in alternative] for alternative in alternatives]
+        return None if fits else Fault("value_error:list/tuple", [text])
+    return None if value in alternatives else Fault("value_error:others", [text])
 
 
 def type_of(alternatives: Sequence[Any]) -> type | None:
