@@ -165,7 +165,7 @@ class CallRules(Struct, frozen=True, gc=False):
             found: object = actual.get(name, ABSENT)
             if type(found) in settled and not hidden:
                 score = ONE if type(found) is type(value) and found == value else ZERO
-            elif argument.needed and _lacks_part(argument, found):
+            elif argument.needed and any(lacks(value, found, way) for way in argument.needed):
                 return None
             else:
                 score = self._score(argument, found, call, context)
@@ -439,11 +439,6 @@ def _score_value(
 
 def _earlier(call: ToolCall, context: CallContext) -> EarlierCalls | None:
     return None if context.history is None else context.history.before(call)
-
-
-def _lacks_part(argument: ExpectedArgument, found: JsonValue) -> bool:
-    """Whether a required part of an argument is missing."""
-    return any(lacks(argument.value, found, way) for way in argument.needed)
 
 
 # Scores by points. Few combinations are common, so that their values are made once.

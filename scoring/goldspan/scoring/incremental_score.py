@@ -66,31 +66,33 @@ class InStep(Struct, frozen=True, gc=False):
 
     clues: TurnClues
     """Of this turn."""
-    by_key: bool
+    by_key: bool = True
     """Each turn has the key of the golden turn at its position."""
-    given: bool
+    given: bool = True
     """All turns were given by code, not read from spans."""
-    index: int
+    index: int = -1
     """The last turn whose place is known, -1 if none is."""
-    place: int
+    place: int = 0
     """Its place."""
-    places_grow: bool
+    places_grow: bool = True
     """No place leaves less room than there are turns before it."""
+
+
+_NO_TURN = InStep(TurnClues(None))
 
 
 def in_step(before: InStep | None, golden: GoldenKeys, turns: Sequence[Turn], index: int) -> InStep:
     """Return what the turns up to `index` say; `before` is what those before it say."""
     turn, clues = turns[index], clues_of(turns, index, keys=bool(golden.turns_with))
-    by_key, given, last, place, grow = True, True, -1, 0, True
-    if before is not None:
-        by_key, given, last, place, grow = before.by_key, before.given, before.index, before.place, before.places_grow
+    before = before or _NO_TURN
+    by_key, last, place, grow = before.by_key, before.index, before.place, before.places_grow
     if by_key and index < len(golden.keys):
         key = golden.keys[index]
         by_key = key is not None and key in clues.keys
     if clues.place is not None:
         grow = grow and clues.place - place >= index - last
         last, place = index, clues.place
-    return InStep(clues, by_key, given and turn.root is None, last, place, grow)
+    return InStep(clues, by_key, before.given and turn.root is None, last, place, grow)
 
 
 def joined_in_step(

@@ -120,11 +120,10 @@ def _answer(answer: PresetResult | None) -> Document | None:
 
 
 def _metric(result: MetricResult) -> Document:
-    least, most = result.range
     return {
         "name": result.name,
         "description": plain(result.description),
-        "range": [_end(least), _end(most)],
+        "range": [float(end) if isfinite(end) else None for end in result.range],  # JSON has no infinity
         "threshold": None if result.threshold is None else float(result.threshold),
         **_metric_verdict(result.verdict),
         "turns": [
@@ -158,16 +157,8 @@ def _metric_call(result: MetricCall) -> Document:
     }
 
 
-def _end(bound: float) -> float | None:
-    """Return a bound of a range; JSON has no infinity, so an infinite bound becomes null."""
-    return float(bound) if isfinite(bound) else None
-
-
 def _metric_verdict(verdict: MetricVerdict) -> Document:
-    return {
-        **verdict_document(verdict),
-        "explanation": plain(verdict.explanation),
-    }
+    return {**verdict_document(verdict), "explanation": plain(verdict.explanation)}
 
 
 def _call(result: CallResult) -> Document:
@@ -269,19 +260,6 @@ class RepeatResult(Scored, frozen=True, gc=False):
         return f"{text}: too few were seen" if few else text
 
 
-def repeats_of(sessions: Iterable[SessionResult]) -> tuple[RepeatResult, ...]:
-    """Return the result of every golden that has `repeat`, in the order of their first runs."""
-    runs: dict[tuple[str, str], list[SessionResult]] = {}
-    for session in sessions:
-        if session.repeated and session.session is not None and session.golden is not None:
-            runs.setdefault((session.golden.golden_set, session.golden.key), []).append(session)
-    return tuple(
-        RepeatResult(_verdict(of_golden, golden.repeat), golden, golden.repeat, tuple(of_golden))
-        for of_golden in runs.values()
-        if (golden := of_golden[0].golden) is not None and golden.repeat is not None
-    )
-
-
 def _verdict(runs: list[SessionResult], repeat: Repeat) -> Verdict:
     seen, passed = len(runs), sum(run.passed for run in runs)
     unknown = sum(run.verdict.label is Label.NOT_EVALUATED and not run.failed for run in runs)
@@ -294,10 +272,8 @@ def _verdict(runs: list[SessionResult], repeat: Repeat) -> Verdict:
         return Verdict(share, Label.NOT_EVALUATED, Reason.INPUT_MISSING)
     if share >= needed:
         return Verdict(share, Label.PASS)
-    reasons = (run.verdict.reason for run in runs)
-    return Verdict(
-        share, Label.NOT_EVALUATED, next((reason for reason in reasons if reason is not None), Reason.INPUT_MISSING)
-    )
+    reasons = (reason for run in runs if (reason := run.verdict.reason) is not None)
+    return Verdict(share, Label.NOT_EVALUATED, next(reasons, Reason.INPUT_MISSING))
 
 
 class ScoringResult(Readable, Struct, frozen=True, gc=False):
@@ -370,8 +346,16 @@ class ScoringResult(Readable, Struct, frozen=True, gc=False):
 
     @property
     def repeats(self) -> tuple[RepeatResult, ...]:
-        """The results of goldens with `repeat`."""
-        return repeats_of(self.sessions)
+        """The results of goldens with `repeat`, in the order of their first runs."""
+        runs: dict[tuple[str, str], list[SessionResult]] = {}
+        for session in self.sessions:
+            if session.repeated and session.session is not None and session.golden is not None:
+                runs.setdefault((session.golden.golden_set, session.golden.key), []).append(session)
+        return tuple(
+            RepeatResult(_verdict(of_golden, golden.repeat), golden, golden.repeat, tuple(of_golden))
+            for of_golden in runs.values()
+            if (golden := of_golden[0].golden) is not None and golden.repeat is not None
+        )
 
     def _unevaluated(self) -> Iterator[Reason]:
         """Yield why something was not evaluated, except for harmless reasons."""
@@ -460,15 +444,15 @@ class Scorer:
             kept.begin(golden, session)
             own = kept.own.score(golden, session, self.criterion, final=final)
         kept_metrics = {} if kept is None else kept.metrics
-        if own.golden is None:
-            metrics = score_metrics(own, self.metrics, run=self.run, final=final, kept=kept_metrics)
-            name = None if self.preset is None else self.preset.name
-            return replace(own, preset=name, metrics=metrics) if name or metrics else own
         metrics = score_metrics(
             own, self.metrics, override=self.criterion, run=self.run, final=final, kept=kept_metrics
         )
+        if own.golden is None:
+            name = None if self.preset is None else self.preset.name
+            return replace(own, preset=name, metrics=metrics) if name or metrics else own
         try:
-            preset = self.preset or _preset_of(own.golden)
+            chosen = own.golden.preset
+            preset = self.preset or (None if chosen is None else choose_preset(chosen.name, chosen.options))
         except CriterionError:
             unknown = Verdict(None, Label.NOT_EVALUATED, Reason.EVALUATOR_ERROR)
             return replace(own, verdict=unknown, turns=(), metrics=metrics)
@@ -555,7 +539,3 @@ def _asks_results(call: ExpectedCall) -> bool:
         elif is_sequence(value):
             waiting += value
     return False
-
-
-def _preset_of(golden: Golden) -> ChosenPreset | None:
-    return None if golden.preset is None else choose_preset(golden.preset.name, golden.preset.options)

@@ -137,7 +137,8 @@ def score_calls(
         if bounds.highest is not ONE and (reason := _first_unknown(expected, calls)) is not None:
             highest = max(bounds.highest, _highest_score(expected, calls, context, batches))
             bounds = ScoreBounds(bounds.lowest, highest)
-            verdict = _unless_it_may_pass(verdict, highest, criterion.exact_threshold, reason)
+            if verdict.label is _FAIL and highest >= criterion.exact_threshold:
+                verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, reason)
     if expected.forbidden:
         results, unexpected, forbidden = _check_forbidden(expected.forbidden, results, unexpected, unseen, context)
         verdict = with_forbidden(verdict, forbidden)
@@ -289,11 +290,6 @@ def _first_unknown(expected: ExpectedTurn, calls: Sequence[ToolCall]) -> Reason 
             if reason is not None and call.name in expected.names:
                 return reason
     return None
-
-
-def _unless_it_may_pass(verdict: Verdict, highest: Fraction, threshold: Fraction, reason: Reason) -> Verdict:
-    may_pass = verdict.label is _FAIL and highest >= threshold
-    return Verdict(verdict.exact, Label.NOT_EVALUATED, reason) if may_pass else verdict
 
 
 def _highest_score(

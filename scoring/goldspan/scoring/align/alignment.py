@@ -126,14 +126,16 @@ def align(
 def _align_in_portions(
     table: _Table, columns: Sequence[int], ranks: Sequence[int], partners: list[int | None], *, ordered: bool
 ) -> None:
-    """Set the partners of so many rows at a time, each time with the first columns that are left."""
+    """Set the partners of so many rows at a time, each time with the first columns that are left (of each name)."""
     used: set[int] = set()
     reached = 0
     for first in range(0, len(partners), _PORTION):
         rows = range(first, min(first + _PORTION, len(partners)))
         wanted = {table.expected[row] for row in rows}
-        left = [column for column in columns if column not in used and ranks[column] >= reached]
-        candidates = _first_of_each([c for c in left if table.actual[c] in wanted], table.actual, ordered=ordered)
+        free = [column for column in columns if column not in used and ranks[column] >= reached]
+        candidates = [column for column in free if table.actual[column] in wanted]
+        places = [range(len(candidates))] if ordered else table.positions(candidates).values()
+        candidates = sorted(candidates[place] for of_name in places for place in of_name[:_PORTION])
         _align_exactly(table, rows, candidates, ranks, partners)
         taken = [partner for row in rows if (partner := partners[row]) is not None]
         used.update(taken)
@@ -233,15 +235,6 @@ def _starts(calls: int, groups: Sequence[int] | None) -> Sequence[int]:
     for call, group in enumerate(groups):
         starts.append(starts[-1] if call and group and group == groups[call - 1] else call)
     return starts
-
-
-def _first_of_each(columns: Sequence[int], actual: Sequence[str], *, ordered: bool) -> list[int]:
-    if ordered:
-        return list(columns[:_PORTION])
-    by_name: dict[str, list[int]] = {}
-    for column in columns:
-        by_name.setdefault(actual[column], []).append(column)
-    return sorted(column for named in by_name.values() for column in named[:_PORTION])
 
 
 def _align_exactly(

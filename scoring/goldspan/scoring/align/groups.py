@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import comb
 from operator import sub
-from typing import NamedTuple
 
 from goldspan.scoring.align.assignment import Assignment, BestMatchings
 
@@ -261,25 +260,20 @@ def _best(weights: Weights, groups: Sequence[Sequence[int]], batches: Sequence[S
         left = [_IMPOSSIBLE] * (1 << len(group))
         below: list[list[int]] = []
         for number, batch in enumerate(batches):
-            cell = _Cell([[weights[row][column] for column in batch] for row in group], len(batch))
-            right = _higher(cell.rows_after_rows(left), cell.rows_after_columns(above[number]))
-            below.append(_higher(cell.columns_after_columns(above[number]), cell.columns_after_rows(left)))
-            left = right
+            cell = _Cell([[weights[row][column] for column in batch] for row in group])
+            over = above[number]
+            below.append(list(map(max, _more(over, cell.of_columns), _across(left, cell.pairings, len(over)))))
+            turned = ((columns, rows, value) for rows, columns, value in cell.pairings)
+            left = list(map(max, _more(left, cell.of_rows), _across(over, turned, len(left))))
         best = max(left)
         above = below
     return best
 
 
-class _Pairing(NamedTuple):
-    rows: int
-    columns: int
-    total: int
-
-
 class _Cell:
     """A group and a batch: the highest total for each set of their rows and columns."""
 
-    def __init__(self, block: Weights, columns: int) -> None:
+    def __init__(self, block: Weights) -> None:
         totals: dict[tuple[int, int], int] = {(0, 0): 0}
         for row, of_row in enumerate(block):
             for (rows, taken), value in list(totals.items()):
@@ -288,26 +282,12 @@ class _Cell:
                         place = (rows | 1 << row, taken | 1 << column)
                         if value + weight > totals.get(place, _IMPOSSIBLE):
                             totals[place] = value + weight
-        self._pairings = [_Pairing(*place, value) for place, value in totals.items()]
-        self._rows, self._columns = len(block), columns
-        self._of_rows: dict[int, int] = {}
-        self._of_columns: dict[int, int] = {}
-        for rows, taken, value in self._pairings:
-            self._of_rows[rows] = max(self._of_rows.get(rows, 0), value)
-            self._of_columns[taken] = max(self._of_columns.get(taken, 0), value)
-
-    def rows_after_rows(self, used: list[int]) -> list[int]:
-        return _more(used, self._of_rows)
-
-    def columns_after_columns(self, used: list[int]) -> list[int]:
-        return _more(used, self._of_columns)
-
-    def rows_after_columns(self, used: list[int]) -> list[int]:
-        turned = ((columns, rows, value) for rows, columns, value in self._pairings)
-        return _across(used, turned, 1 << self._rows)
-
-    def columns_after_rows(self, used: list[int]) -> list[int]:
-        return _across(used, self._pairings, 1 << self._columns)
+        self.pairings = [(rows, taken, value) for (rows, taken), value in totals.items()]
+        self.of_rows: dict[int, int] = {}
+        self.of_columns: dict[int, int] = {}
+        for rows, taken, value in self.pairings:
+            self.of_rows[rows] = max(self.of_rows.get(rows, 0), value)
+            self.of_columns[taken] = max(self.of_columns.get(taken, 0), value)
 
 
 def _more(used: list[int], totals: dict[int, int]) -> list[int]:
@@ -342,10 +322,6 @@ def _within(used: list[int]) -> list[int]:
                 best[members] = best[members ^ bit]
         bit <<= 1
     return best
-
-
-def _higher(left: list[int], right: list[int]) -> list[int]:
-    return list(map(max, left, right))
 
 
 def _good(
