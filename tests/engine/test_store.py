@@ -18,7 +18,7 @@ def dropped(identities: set[str]) -> MemoryStore:
     trace = TraceState("t", last=0.0)
     trace.spans = {one: SpanFacts("t", one, "", 0, 0) for one in identities}
     store.add_trace(trace)
-    store.drop_with_tombstones(["t"], 1.0)
+    store.drop_with_tombstone("t", 1.0)
     return store
 
 
@@ -45,7 +45,7 @@ def test_beyond_the_bound_the_oldest_tombstone_and_the_loss_noted_first_are_forg
     store = MemoryStore(max_tombstones=2)
     for number, trace_id in enumerate(("first", "second", "third")):
         store.add_trace(TraceState(trace_id, last=0.0))
-        store.drop_with_tombstones([trace_id], float(number))
+        store.drop_with_tombstone(trace_id, float(number))
         store.note_loss(f"{trace_id} lost", calls=False)
     names = ("first", "second", "third")
     assert [store.tombstone_has(name, "span") for name in names] == [None, False, False]

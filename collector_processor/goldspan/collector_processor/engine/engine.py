@@ -337,7 +337,7 @@ class Engine:
             return
         self._forget_size(trace)
         if logs_only:
-            self._store.drop_with_tombstones([trace.trace_id], now)
+            self._store.drop_with_tombstone(trace.trace_id, now)
             return
         for session_id in trace.by_session:
             session = self._store.session(session_id)
@@ -418,7 +418,7 @@ class Engine:
             if trace is not None:
                 self._forget_size(trace)
                 self._release_all(trace, self._pending)
-                self._store.drop_with_tombstones([trace_id], now)
+                self._store.drop_with_tombstone(trace_id, now)
 
     def _evict_excess(self, now: float) -> None:
         """Beyond the limits, drop the least recently active sessions, and those that share traces with them.

@@ -187,13 +187,12 @@ class MemoryStore:
         """Tell whether the records that a trace lost may have described calls; None if no loss is remembered."""
         return self._lost.get(trace_id)
 
-    def drop_with_tombstones(self, trace_ids: Iterable[str], now: float) -> None:
-        """Drop traces, each with a tombstone that keeps the ids of its spans and log records."""
-        for trace_id in trace_ids:
-            trace = self._take_trace(trace_id)
-            if trace is not None:
-                plain = (span_id for group in trace.plain for span_id in group.ids())
-                self.keep_tombstone(trace_id, now, digests((*trace.spans, *trace.logs, *plain)))
+    def drop_with_tombstone(self, trace_id: str, now: float) -> None:
+        """Drop a trace, with a tombstone that keeps the ids of its spans and log records."""
+        trace = self._take_trace(trace_id)
+        if trace is not None:
+            plain = (span_id for group in trace.plain for span_id in group.ids())
+            self.keep_tombstone(trace_id, now, digests((*trace.spans, *trace.logs, *plain)))
 
     def _take_trace(self, trace_id: str) -> TraceState | None:
         self.settle_trace(trace_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -139,13 +139,12 @@ class CompressedStore(MemoryStore):
         super().drop_trace(trace_id)
         self._on_closed(trace_id)
 
-    def drop_with_tombstones(self, trace_ids: Iterable[str], now: float) -> None:
-        """Drop traces and leave a tombstone for each."""
-        for trace_id in trace_ids:
-            trace = self.trace(trace_id)
-            super().drop_with_tombstones([trace_id], now)
-            if trace is not None:
-                self._on_closed(trace_id)
+    def drop_with_tombstone(self, trace_id: str, now: float) -> None:
+        """Drop a trace and leave a tombstone for it."""
+        trace = self.trace(trace_id)
+        super().drop_with_tombstone(trace_id, now)
+        if trace is not None:
+            self._on_closed(trace_id)
 
     def keep_tombstone(self, trace_id: str, at: float, known: bytes) -> None:
         """Keep a tombstone with the ids in `known`, and forget the oldest ones beyond a limit."""

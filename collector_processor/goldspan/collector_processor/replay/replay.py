@@ -133,7 +133,7 @@ class RecordScoring:
         self.stats = self._engine.stats
         self.problems: list[Problem] = []
         self._poll_every = self._next_poll = max(quiet_spans // 10, 1)
-        self.on_session: Callable[[SessionResult, Session], object] = _ignore
+        self.on_session: Callable[[SessionResult, Session], object] = lambda *_: None
         """Called with each complete run that is scored; a later result of it replaces an earlier one."""
         self.results: dict[tuple[str, str], SessionResult] = {}
         """The newest result of each run, by session id and run."""
@@ -175,10 +175,6 @@ class RecordScoring:
         for evaluation in output.evaluations:
             for consumer in self._consumers:
                 consumer(evaluation)
-
-
-def _ignore(_: SessionResult, __: Session) -> None:
-    pass
 
 
 class _LaterMetrics:

@@ -39,7 +39,7 @@ def assemble(
                 traces[note.trace_id].add(note)
     by_session: dict[str, dict[str, list[Fragment]]] = {}
     for trace_id, reading in traces.items():
-        for fragment in reading.fragments(settings.session_keys, on_problem or _ignore):
+        for fragment in reading.fragments(settings.session_keys, on_problem or (lambda _: None)):
             by_session.setdefault(fragment.session.id, {}).setdefault(trace_id, []).append(fragment)
     runs: list[tuple[Fragment, Session]] = []
     for by_trace in by_session.values():
@@ -49,7 +49,3 @@ def assemble(
         runs += turns.runs()
     runs.sort(key=lambda run: run[0].order)
     return [session for _, session in runs]
-
-
-def _ignore(_: Problem) -> None:
-    pass
