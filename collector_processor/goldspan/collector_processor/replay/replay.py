@@ -133,7 +133,7 @@ class RecordScoring:
         self.stats = self._engine.stats
         self.problems: list[Problem] = []
         self._poll_every = self._next_poll = max(quiet_spans // 10, 1)
-        self.on_session: Callable[[SessionResult, Session], object] = lambda *_: None
+        self.on_session: Callable[[SessionResult, Session], object] | None = None
         """Called with each complete run that is scored; a later result of it replaces an earlier one."""
         self.results: dict[tuple[str, str], SessionResult] = {}
         """The newest result of each run, by session id and run."""
@@ -169,7 +169,8 @@ class RecordScoring:
         for result in output.sessions:
             if result.session is not None:
                 self.results[result.session.id, result.session.run] = _slim(result, result.session)
-                if result.golden is not None or self._goldens.samples_run(result.session):
+                judged = result.golden is not None or self._goldens.samples_run(result.session)
+                if judged and self.on_session is not None:
                     self.on_session(result, result.session)
         self.problems.extend(output.problems)
         for evaluation in output.evaluations:
