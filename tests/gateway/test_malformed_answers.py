@@ -25,7 +25,7 @@ from goldspan.collector_processor.gateway.deliver.exporters import open_exporter
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest, Refused, Retry
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.tls import ClientTls
+from goldspan.collector_processor.serving.field_types import ClientTls
 from rigs.downstream import Downstream, grpc_downstream
 from rigs.gateway_process import process, settings_for
 from rigs.gateway_rig import one_span

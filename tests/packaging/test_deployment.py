@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.collector_processor.gateway.settings.settings_file import load_settings
 from goldspan.collector_processor.serving.admin import Admin
-from goldspan.collector_processor.serving.http_requests import BearerTokens
+from goldspan.collector_processor.serving.http_server import BearerTokens
 from goldspan.collector_processor.serving.prometheus import MetricsPage
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
 from goldspan.scoring import load_goldens

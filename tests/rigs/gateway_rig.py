@@ -22,11 +22,9 @@ from goldspan.collector_processor.gateway.receive.grpc_receiver import GrpcRecei
 from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver
 from goldspan.collector_processor.gateway.receive.request_handler import RequestHandler
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.field_types import ListenAddress
-from goldspan.collector_processor.serving.http_requests import BearerTokens
-from goldspan.collector_processor.serving.http_server import HttpServer
+from goldspan.collector_processor.serving.field_types import ListenAddress, ServerTls
+from goldspan.collector_processor.serving.http_server import BearerTokens, HttpServer
 from goldspan.collector_processor.serving.limits import RequestLimits
-from goldspan.collector_processor.serving.tls import ServerTls
 
 MESSAGES: dict[Signal, Any] = {
     Signal.TRACES: ExportTraceServiceRequest,

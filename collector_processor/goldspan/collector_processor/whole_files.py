@@ -24,7 +24,11 @@ def whole_file(path: Path) -> Generator[IO[bytes]]:
             yield file
         return
     target = path.resolve()
-    mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+    if target.exists():
+        mode = target.stat().st_mode & 0o777
+    else:
+        os.umask(umask := os.umask(0))
+        mode = 0o666 & ~umask
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".goldspan-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -54,9 +58,3 @@ def write_text(file: str, text: str) -> None:
     """
     with writing(Path(file)), whole_file(Path(file)) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

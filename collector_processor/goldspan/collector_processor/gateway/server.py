@@ -24,8 +24,7 @@ from goldspan.collector_processor.gateway.settings.sections import GatewaySettin
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.admin import Admin
 from goldspan.collector_processor.serving.field_types import ListenAddress, Secret
-from goldspan.collector_processor.serving.http_requests import BearerTokens
-from goldspan.collector_processor.serving.http_server import HttpServer
+from goldspan.collector_processor.serving.http_server import BearerTokens, HttpServer
 from goldspan.collector_processor.serving.process import notify_systemd, raise_open_files, warn_of_slow_protobuf
 from goldspan.collector_processor.serving.prometheus import MetricsPage, Sample
 from goldspan.collector_processor.serving.reload import (

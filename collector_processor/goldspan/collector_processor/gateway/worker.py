@@ -26,7 +26,7 @@ from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import ReadingRules, ReleasedSpans, Tenant, TenantOutput, TenantTable
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.golden_coverage import GoldenCoverage
+from goldspan.collector_processor.serving.admin import GoldenCoverage
 from goldspan.mappers.span_facts import Record
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex

@@ -166,7 +166,6 @@ class Judge:
         self._cache = AnswerCache(self.options.cache)
         self._sleep, self._clock, self._random = sleep, clock, random.Random()
         self._slots = threading.BoundedSemaphore(self.options.concurrency)
-        self._slots = threading.BoundedSemaphore(self.options.concurrency)
         self._lock = threading.Lock()
         self._failures, self._paused_until = 0, 0.0
 
@@ -231,12 +230,15 @@ class Judge:
             except ModelError as error:
                 self.usage.add(tokens=-estimate)
                 failure = NoAnswer(error.message, error.detailed)
-                pause = self._pause(attempt) if error.wait is None else error.wait
+                pause = (
+                    _FIRST_PAUSE * 2.0**attempt * self._random.uniform(0.5, 1.0) if error.wait is None else error.wait
+                )
                 if not error.retry or attempt + 1 == self.options.attempts or pause > self.options.longest_wait:
                     break
                 self._sleep(min(pause, self.usage.seconds_left))
                 continue
-            self._replied()
+            with self._lock:
+                self._failures = 0
             said = reply.content if isinstance(reply.content, str) else ""
             actual = estimate + len(said) // _CHARACTERS_A_TOKEN if reply.tokens is None else reply.tokens
             self.usage.add(tokens=actual - estimate)
@@ -251,13 +253,6 @@ class Judge:
             return failure
         self._failed()
         return failure
-
-    def _pause(self, attempt: int) -> float:
-        return _FIRST_PAUSE * 2.0**attempt * self._random.uniform(0.5, 1.0)
-
-    def _replied(self) -> None:
-        with self._lock:
-            self._failures = 0
 
     def _failed(self) -> None:
         with self._lock:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 import socket
 import ssl
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import Enum, auto
+from hashlib import sha256
 from typing import Any
 
 from uvicorn.config import Config
@@ -20,10 +22,61 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from goldspan.collector_processor.serving.field_types import ListenAddress
+from goldspan.collector_processor.serving.field_types import ListenAddress, ServerTls
 from goldspan.collector_processor.serving.limits import RequestLimits
-from goldspan.collector_processor.serving.tls import ServerTls
 from goldspan.scoring.errors import SettingsError
+
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+_SCHEME = "bearer "
+
+
+class BearerTokens:
+    """The accepted bearer tokens. Without any, every request is accepted."""
+
+    def __init__(self, tokens: Iterable[str] = ()) -> None:
+        self._digests: tuple[bytes, ...] = ()
+        self.replace(tokens)
+
+    def replace(self, tokens: Iterable[str]) -> None:
+        """Accept these tokens from now on, and no others."""
+        # Digests have one length, and a memory dump of them reveals no token.
+        self._digests = tuple(sha256(token.encode()).digest() for token in tokens)
+
+    def admit(self, authorization: str | None) -> bool:
+        """Tell whether the value of an `authorization` header holds an accepted token."""
+        if not self._digests:
+            return True
+        value = authorization or ""
+        token = value[len(_SCHEME) :] if value[: len(_SCHEME)].lower() == _SCHEME else ""
+        digest = sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
+        # Compares with every token, so that the time does not tell which one was near.
+        matches = [hmac.compare_digest(digest, known) for known in self._digests]
+        return any(matches)
+
+
+async def send_response(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+    """Send a whole response."""
+    encoded = [(name.encode(), value.encode()) for name, value in headers]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.body", "body": body})
+
+
+def path_of(scope: Mapping[str, Any]) -> str:
+    """Return the path as it was sent: what a proxy in front of the gateway compared its rules with."""
+    path: bytes = scope["raw_path"]
+    return path.decode("latin-1")
+
+
+def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers of a request by lower-case name. Values of a repeated header are joined with commas."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 """An ASGI application: scope, receive, send."""

@@ -16,10 +16,10 @@ from goldspan.collector_processor.serving.field_types import (
     Seconds,
     Secret,
     Section,
+    ServerTls,
     Share,
     Texts,
 )
-from goldspan.collector_processor.serving.tls import ServerTls
 from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN

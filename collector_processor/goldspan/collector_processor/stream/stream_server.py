@@ -22,11 +22,9 @@ from quixstreams.exceptions import QuixException
 from quixstreams.state.exceptions import InvalidStoreChangelogOffset
 
 from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores
-from goldspan.collector_processor.serving.admin import Admin
+from goldspan.collector_processor.serving.admin import Admin, GoldenCoverage
 from goldspan.collector_processor.serving.field_types import ListenAddress
-from goldspan.collector_processor.serving.golden_coverage import GoldenCoverage
-from goldspan.collector_processor.serving.http_requests import BearerTokens
-from goldspan.collector_processor.serving.http_server import HttpServer
+from goldspan.collector_processor.serving.http_server import BearerTokens, HttpServer
 from goldspan.collector_processor.serving.limits import RequestLimits
 from goldspan.collector_processor.serving.process import notify_systemd, raise_open_files, warn_of_slow_protobuf
 from goldspan.collector_processor.serving.prometheus import STREAM_HELP, MetricsPage, Sample
@@ -214,20 +212,20 @@ class StreamServer:
 
     def _metrics(self) -> Iterator[Sample]:
         counters = self._counters
-        for topic, count in counters.read.copy().items():
-            yield "goldspan_stream_read_records_total", {"topic": topic}, count
-        for topic, count in counters.sent.copy().items():
-            yield "goldspan_stream_sent_records_total", {"topic": topic}, count
-        for topic, count in counters.dead_letters.copy().items():
-            yield "goldspan_stream_dead_letters_total", {"topic": topic}, count
-        for topic, count in counters.too_large.copy().items():
-            yield "goldspan_stream_too_large_total", {"topic": topic}, count
-        for signal_name, count in counters.removed_scores.copy().items():
-            yield "goldspan_removed_scores_total", {"signal": signal_name}, count
+        counted = {
+            ("goldspan_stream_read_records_total", "topic"): counters.read,
+            ("goldspan_stream_sent_records_total", "topic"): counters.sent,
+            ("goldspan_stream_dead_letters_total", "topic"): counters.dead_letters,
+            ("goldspan_stream_too_large_total", "topic"): counters.too_large,
+            ("goldspan_removed_scores_total", "signal"): counters.removed_scores,
+        }
+        for (name, label), counter in counted.items():
+            for value, count in counter.copy().items():
+                yield name, {label: value}, count
         yield "goldspan_stream_starts_total", {}, counters.starts
         yield "goldspan_stream_recovery_seconds_total", {}, counters.recovery_seconds
-        for (metric, level, label), count in self._coverage.results.copy().items():
-            yield "goldspan_results_total", {"metric": metric, "level": level, "label": label}, count
+        for (metric, level, verdict), count in self._coverage.results.copy().items():
+            yield "goldspan_results_total", {"metric": metric, "level": level, "label": verdict}, count
         if (worker := self._worker) is not None:
             yield from worker.metrics()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from types import NoneType
 from typing import Any, NamedTuple
@@ -233,24 +234,10 @@ _IS_REMOTE = 0x200
 _MAX_ENUM, _MAX_FLAGS, _MAX_TIME = (1 << 31) - 1, (1 << 32) - 1, (1 << 64) - 1
 
 
-def as_kind(value: object) -> int:
-    """Read a `SpanKind`. Raises BadValueError."""
-    return as_enum(value, _KIND_NAMES)
-
-
-def as_flags(value: object) -> int:
-    """Read the flags of a span. Raises BadValueError."""
-    return as_integer(value, 0, _MAX_FLAGS)
-
-
-def as_time(value: object) -> int:
-    """Read nanoseconds since the epoch. Raises BadValueError."""
-    return as_integer(value, 0, _MAX_TIME)
-
-
-def as_code(value: object) -> int:
-    """Read a `StatusCode`. Raises BadValueError."""
-    return as_enum(value, _STATUS_NAMES)
+as_kind, as_code = partial(as_enum, numbers=_KIND_NAMES), partial(as_enum, numbers=_STATUS_NAMES)
+"""Read a `SpanKind`, and a `StatusCode`."""
+as_flags, as_time = partial(as_integer, least=0, most=_MAX_FLAGS), partial(as_integer, least=0, most=_MAX_TIME)
+"""Read the flags of a span, and nanoseconds since the epoch."""
 
 
 def hex_id(value: object, length: int) -> str:
@@ -510,7 +497,7 @@ class JsonReader:
             is_remote(flags) if flags else False,
             status_code(status) if status else 0,
             text_of(status, "message") if status else "",
-            decode_attributes(attributes),
+            decode_attributes(raw.get("attributes")),
             event_views(events) if events else [],
             link_refs(links) if links else [],
             text_of(scope, "name"),

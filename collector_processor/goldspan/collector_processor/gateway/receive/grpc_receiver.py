@@ -25,9 +25,8 @@ from goldspan.collector_processor.gateway.otlp_responses import (
 )
 from goldspan.collector_processor.gateway.receive.request_handler import ReceivedRequest, RequestHandler, busy
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.field_types import ListenAddress
+from goldspan.collector_processor.serving.field_types import ListenAddress, ServerTls
 from goldspan.collector_processor.serving.limits import LimitReached
-from goldspan.collector_processor.serving.tls import ServerTls
 from goldspan.scoring.errors import SettingsError
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -120,20 +119,18 @@ class GrpcReceiver:
 
     def _export_method(self, signal: Signal) -> _Method:
         async def export(messages: _Messages, context: _Context) -> bytes:
-            response = await self._export(signal, messages, context)
+            request = await self._read(signal, messages, context)
+            if isinstance(request, ReceivedRequest):
+                response = await self._handler.process(request)
+            else:
+                response = request
+                self._handler.count("grpc", signal, response)
             if response.status is not RequestStatus.OK:
                 details = ((_DETAILS, status_as_protobuf(response)),)
                 await context.abort(_CODES[response.status.grpc], response.message, details)
             return encode_response(signal, response, as_json=False)
 
         return export
-
-    async def _export(self, signal: Signal, messages: _Messages, context: _Context) -> OtlpResponse:
-        request = await self._read(signal, messages, context)
-        if isinstance(request, ReceivedRequest):
-            return await self._handler.process(request)
-        self._handler.count("grpc", signal, request)
-        return request
 
     def _check(self, context: _Context) -> Headers | OtlpResponse:
         """Return the headers to forward, or why the request is refused. Repeated names are joined, as over HTTP.

@@ -17,7 +17,7 @@ from goldspan.collector_processor.gateway.otlp_responses import (
 )
 from goldspan.collector_processor.gateway.receive.request_handler import ReceivedRequest, RequestHandler, busy
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.http_requests import Receive, Send, headers_of, path_of, send_response
+from goldspan.collector_processor.serving.http_server import Receive, Send, headers_of, path_of, send_response
 from goldspan.collector_processor.serving.limits import LimitReached
 from goldspan.mappers.readers.decompression import ENCODINGS
 

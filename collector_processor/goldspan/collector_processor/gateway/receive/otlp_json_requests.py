@@ -93,19 +93,6 @@ class TooManyValues(Exception):  # noqa: N818 - it becomes a response
     """The request has more JSON values than it may."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertedRequest:
-    """A request as protobuf, and what was left out of it."""
-
-    body: bytes
-    rejected: int = 0
-    """Records: spans, log records or metrics, or what should hold them."""
-    bad_fields: int = 0
-    """Fields of other records."""
-    message: str = ""
-    """The first of both, with its path in the request."""
-
-
 class _InvalidValue(ValueError):  # noqa: N818 - it becomes a part of a response
     """What cannot be read. Its path is added step by step, from the inside out."""
 
@@ -126,16 +113,21 @@ class _InvalidValue(ValueError):  # noqa: N818 - it becomes a part of a response
 
 
 @dataclass(slots=True)
-class _LeftOut:
-    """What was left out of one request."""
+class ConvertedRequest:
+    """A request as protobuf, and what was left out of it."""
 
+    body: bytes = b""
     rejected: int = 0
+    """Records: spans, log records or metrics, or what should hold them."""
     bad_fields: int = 0
+    """Fields of other records."""
     message: str = ""
+    """The first of both, with its path in the request."""
     path: list[str] = field(default_factory=list[str])
     """The lists of records around the current value, each with the index of its item."""
 
     def add(self, error: _InvalidValue) -> None:
+        """Note what could not be read, if it is the first."""
         if not self.message:
             for step in reversed(self.path):
                 error.within(f".{step}")
@@ -144,21 +136,21 @@ class _LeftOut:
 
 def json_to_protobuf(signal: Signal, text: bytes, max_values: int | None = None) -> ConvertedRequest:
     """Return the request as protobuf. Raises InvalidRequest if none of it can be used, and TooManyValues."""
-    left_out = _LeftOut()
+    converted = ConvertedRequest()
     request = _message(REQUEST_MESSAGES[signal].DESCRIPTOR)
     try:
         if len(text) <= _PART_BYTES:
-            body = request.encode(_loads(text), left_out, 1)
+            converted.body = request.encode(_loads(text), converted, 1)
         else:
             with _large_request:
                 if max_values is not None and _has_more_values(text, max_values):
                     raise TooManyValues(f"expected at most {max_values:,} JSON values")
-                body = request.encode_text(_strict_json(text), left_out, 1)
+                converted.body = request.encode_text(_strict_json(text), converted, 1)
     except _InvalidValue as error:
         raise InvalidRequest(str(error)) from None
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"not JSON: {error}") from None
-    return ConvertedRequest(body, left_out.rejected, left_out.bad_fields, left_out.message)
+    return converted
 
 
 _NULL = msgspec.Raw(b"null")
@@ -231,9 +223,9 @@ class _Field(NamedTuple):
     name: str
     scalar: Callable[[Any], object] | None
     """Converts a value that is neither a message nor a list."""
-    convert: Callable[[Any, _LeftOut, int], Any]
+    convert: Callable[[Any, ConvertedRequest, int], Any]
     """Returns the value as the message takes it. Arguments: value, what is left out, nesting depth."""
-    encode: Callable[[_Text, _LeftOut, int], bytes]
+    encode: Callable[[_Text, ConvertedRequest, int], bytes]
     """Returns the field as protobuf, from its text."""
 
 
@@ -253,7 +245,7 @@ class _Message:
         self._parts: type[msgspec.Struct] = msgspec.Struct
         """The fields, each as text."""
 
-    def __call__(self, value: object, left_out: _LeftOut, depth: int) -> dict[str, Any]:
+    def __call__(self, value: object, left_out: ConvertedRequest, depth: int) -> dict[str, Any]:
         if not is_dict(value):
             raise _InvalidValue(str(BadValueError(value, "an object")))
         self._check(depth)
@@ -270,11 +262,11 @@ class _Message:
                 self._leave_out(name, key, error, left_out)
         return arguments
 
-    def encode(self, value: object, left_out: _LeftOut, depth: int) -> bytes:
+    def encode(self, value: object, left_out: ConvertedRequest, depth: int) -> bytes:
         """Return a decoded value as protobuf."""
         return self._new(**self(value, left_out, depth)).SerializeToString()
 
-    def encode_text(self, text: _Text, left_out: _LeftOut, depth: int) -> bytes:
+    def encode_text(self, text: _Text, left_out: ConvertedRequest, depth: int) -> bytes:
         """Return a text as protobuf, in parts if it is large."""
         if _size(text) <= _PART_BYTES:
             return self.encode(_part(text), left_out, depth)
@@ -296,7 +288,7 @@ class _Message:
         if depth > MAX_DEPTH:
             raise _InvalidValue(f"nested more than {MAX_DEPTH} levels deep", is_fatal=True)
 
-    def _leave_out(self, name: str, key: str, error: ValueError, left_out: _LeftOut) -> None:
+    def _leave_out(self, name: str, key: str, error: ValueError, left_out: ConvertedRequest) -> None:
         """Count a field that cannot be read, or raise if its message cannot do without it."""
         invalid = (error if isinstance(error, _InvalidValue) else _InvalidValue(str(error))).within(f".{key}")
         if invalid.is_fatal or name in _NEEDED or self.is_value:
@@ -311,10 +303,10 @@ class _Message:
         return self._fields
 
 
-def _as_in_files(value: _Message) -> Callable[[Any, _LeftOut, int], dict[str, Any]]:
+def _as_in_files(value: _Message) -> Callable[[Any, ConvertedRequest, int], dict[str, Any]]:
     """Return what converts a value of an attribute, also one that was left bare, or put under a wrong kind."""
 
-    def read(found: Any, left_out: _LeftOut, depth: int) -> dict[str, Any]:
+    def read(found: Any, left_out: ConvertedRequest, depth: int) -> dict[str, Any]:
         try:
             return value(found, left_out, depth)
         except _InvalidValue as error:
@@ -338,20 +330,20 @@ def _field(one: FieldDescriptor, new: Any) -> _Field:
 def _one_message(name: str, message: _Message, tag: bytes) -> _Field:
     read = _as_in_files(message) if message.is_value else message
 
-    def convert(value: Any, left_out: _LeftOut, depth: int) -> dict[str, Any]:
+    def convert(value: Any, left_out: ConvertedRequest, depth: int) -> dict[str, Any]:
         return read(value, left_out, depth + 1)
 
-    def encode(text: _Text, left_out: _LeftOut, depth: int) -> bytes:
+    def encode(text: _Text, left_out: ConvertedRequest, depth: int) -> bytes:
         return encoded_field(tag, message.encode_text(text, left_out, depth + 1))
 
     return _Field(name, None, convert, encode)
 
 
 def _one_scalar(name: str, scalar: Callable[[Any], object], new: Any) -> _Field:
-    def convert(value: Any, _left_out: _LeftOut, _depth: int) -> object:
+    def convert(value: Any, _left_out: ConvertedRequest, _depth: int) -> object:
         return scalar(value)
 
-    def encode(text: _Text, _left_out: _LeftOut, _depth: int) -> bytes:
+    def encode(text: _Text, _left_out: ConvertedRequest, _depth: int) -> bytes:
         if _size(text) > _SHOWN and bytes(memoryview(text)[:1]) in (b"[", b"{"):
             raise _InvalidValue(f"found {_start(text)}, expected one value")
         return bytes(new(**{name: scalar(_part(text))}).SerializeToString())
@@ -360,10 +352,10 @@ def _one_scalar(name: str, scalar: Callable[[Any], object], new: Any) -> _Field:
 
 
 def _scalars(name: str, scalar: Callable[[Any], object], new: Any) -> _Field:
-    def convert(value: Any, _left_out: _LeftOut, _depth: int) -> list[object]:
+    def convert(value: Any, _left_out: ConvertedRequest, _depth: int) -> list[object]:
         return list(map(scalar, _list(value)))
 
-    def encode(text: _Text, _left_out: _LeftOut, _depth: int) -> bytes:
+    def encode(text: _Text, _left_out: ConvertedRequest, _depth: int) -> bytes:
         items = _list(_part(text))
         parts = (items[at : at + _PART_ITEMS] for at in range(0, len(items), _PART_ITEMS))
         return b"".join(new(**{name: list(map(scalar, part))}).SerializeToString() for part in parts)
@@ -382,7 +374,7 @@ class _MessageList:
         self._are_records = one.name in _LISTS_OF_RECORDS
         self._are_pairs = message.is_pair
 
-    def convert(self, value: Any, left_out: _LeftOut, depth: int, first: int = 0) -> list[dict[str, Any]]:
+    def convert(self, value: Any, left_out: ConvertedRequest, depth: int, first: int = 0) -> list[dict[str, Any]]:
         """Return the items as their message takes them; `first` is the index of the first."""
         if self._are_pairs and is_dict(value):
             value = encode_attributes(decode_attributes(value))
@@ -399,7 +391,7 @@ class _MessageList:
                 left_out.path.pop()
         return converted
 
-    def encode(self, text: _Text, left_out: _LeftOut, depth: int) -> bytes:
+    def encode(self, text: _Text, left_out: ConvertedRequest, depth: int) -> bytes:
         """Return the list as protobuf, from its text: many small items at a time, large ones alone."""
         encoded = bytearray()
         items: list[msgspec.Raw] = _split(text, list[msgspec.Raw], "a list")
@@ -416,7 +408,7 @@ class _MessageList:
                 encoded += self._new(**{self._name: converted}).SerializeToString()
         return bytes(encoded)
 
-    def _encode_one(self, index: int, text: _Text, left_out: _LeftOut, depth: int) -> bytes:
+    def _encode_one(self, index: int, text: _Text, left_out: ConvertedRequest, depth: int) -> bytes:
         if self._are_records:
             left_out.path.append(f"{self._json_name}[{index}]")
         try:
@@ -428,7 +420,7 @@ class _MessageList:
             if self._are_records:
                 left_out.path.pop()
 
-    def _leave_out(self, index: int, error: _InvalidValue, left_out: _LeftOut) -> None:
+    def _leave_out(self, index: int, error: _InvalidValue, left_out: ConvertedRequest) -> None:
         if self._are_records:
             left_out.rejected += 1
         elif error.is_fatal:

@@ -27,7 +27,7 @@ from goldspan.collector_processor.gateway.receive.otlp_json_requests import (
     json_to_protobuf,
 )
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.http_requests import BearerTokens
+from goldspan.collector_processor.serving.http_server import BearerTokens
 from goldspan.collector_processor.serving.limits import InFlightRequests, LimitReached, RequestLimits, Reservation
 from goldspan.collector_processor.serving.prometheus import Sample
 from goldspan.mappers.readers.decompression import (
@@ -131,6 +131,8 @@ class RequestHandler:
         protocol, signal = request.protocol, request.signal
         try:
             response = self._process(request)
+        except LimitReached as reason:
+            response = busy(reason)
         except Exception:
             _logger.exception("a request failed", extra={"protocol": protocol, "signal": signal})
             response = OtlpResponse(RequestStatus.BROKEN, "internal error; the log has more")
@@ -138,6 +140,7 @@ class RequestHandler:
         return response
 
     def _process(self, request: ReceivedRequest) -> OtlpResponse:
+        """Return the response. Raises LimitReached."""
         try:
             if request.encoding is None:
                 body = decompress_by_magic(request.body, self._decompression)
@@ -149,8 +152,6 @@ class RequestHandler:
             return OtlpResponse(RequestStatus.TOO_LARGE, f"body: {reason}")
         except CorruptBody as reason:
             return OtlpResponse(RequestStatus.MALFORMED, f"body: {reason}")
-        except LimitReached as reason:
-            return busy(reason)
         rejected, bad_fields, message = 0, 0, ""
         if request.protocol == "http/json":
             try:
@@ -161,17 +162,14 @@ class RequestHandler:
                 return OtlpResponse(RequestStatus.MALFORMED, str(reason))
             except TooManyValues as reason:
                 return OtlpResponse(RequestStatus.TOO_LARGE, f"body: {reason}; send smaller requests")
-            except LimitReached as reason:
-                return busy(reason)
             if len(converted.body) > self.limits.max_request_bytes:
                 message = f"body: as protobuf {len(converted.body):,} bytes, at most {self.limits.max_request_bytes:,}"
                 return OtlpResponse(RequestStatus.TOO_LARGE, message)
             body, message = converted.body, converted.message
             rejected, bad_fields = converted.rejected, converted.bad_fields
-        if _has_more_records(body, self.limits.max_request_bytes // _BYTES_A_RECORD):
-            message = (
-                f"body: more than {self.limits.max_request_bytes // _BYTES_A_RECORD:,} records; send smaller requests"
-            )
+        max_records = self.limits.max_request_bytes // _BYTES_A_RECORD
+        if _has_more_records(body, max_records):
+            message = f"body: more than {max_records:,} records; send smaller requests"
             return OtlpResponse(RequestStatus.TOO_LARGE, message)
         match self._accept(ExportRequest(request.signal, body, request.headers)):
             case Accepted():

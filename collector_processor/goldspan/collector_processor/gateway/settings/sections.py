@@ -21,6 +21,7 @@ from goldspan.collector_processor.http_client import backoff
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.field_types import (
     Address,
+    ClientTls,
     Count,
     Endpoint,
     HeaderNames,
@@ -31,12 +32,12 @@ from goldspan.collector_processor.serving.field_types import (
     Secret,
     SecretText,
     Section,
+    ServerTls,
     Size,
     read_secret,
 )
 from goldspan.collector_processor.serving.limits import RequestLimits
 from goldspan.collector_processor.serving.shared_sections import AdminSection, Log, SessionScoring, state_folder
-from goldspan.collector_processor.serving.tls import ClientTls, ServerTls
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
 from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.scoring.metrics.session_metrics import choose_metrics
