@@ -89,11 +89,13 @@ def through_gateway() -> Iterator[Walk]:
     with gateway() as running:
 
         def walk() -> None:
-            pipeline = GatewayPipeline(everything(), Downstream(), PipelineSettings())
-            running.intake.accept = pipeline.accept  # type: ignore[method-assign]
+            downstream = Downstream()
+            pipeline = GatewayPipeline(everything(), downstream, PipelineSettings())
+            running.reception._accept = pipeline.accept
             for request in bodies_of(RECORDING):
                 raw(running.http_port, post(request.body, path=f"/v1/{request.signal.value}"))
             assert pipeline.drain(30.0)
+            assert downstream.requests, "nothing passed the gateway"
 
         yield walk
 
