@@ -220,9 +220,9 @@ class ToolParameterMatchExporter(SpanExporter):
         # The calls' thread may hang in an export, which this ends.
         ending = BoundedCalls("goldspan-shutdown")
         ending.run(lambda: self._shut_inner_down(end), max(_GRACE, end - time.monotonic()))
-        ending.run(
-            lambda: self._pipeline.events.close(max(0.0, end - time.monotonic())), max(_GRACE, end - time.monotonic())
-        )
+        # It ends by itself in this time; what it drops then is counted before the process ends.
+        left = max(0.0, end - time.monotonic())
+        ending.run(lambda: self._pipeline.events.close(left), left + _GRACE)
         ending.close()
 
     def _flush(self, end: float, since: float) -> bool:
