@@ -316,6 +316,11 @@ class TestUnknown:
         fails = score_turn([call("f", x=1)] * 5, [ToolCall("f", {"x": 2})] * 2 + [lost] * 3)
         assert verdict(fails) == (Fraction(0), Label.FAIL, None)
 
+    def test_the_reason_is_that_of_a_call_whose_tool_is_expected(self) -> None:
+        other, lost = ToolCall("g", None, Capture.NOT_CAPTURED), unknown(Capture.REDACTED)
+        result = score_turn([call("f", x=1)], [ToolCall("f", {"x": 9}), other, lost])
+        assert verdict(result) == (Fraction(0), Label.NOT_EVALUATED, Reason.ARGUMENTS_REDACTED)
+
     def test_a_redacted_argument_is_not_a_zero(self) -> None:
         hidden = ToolCall("f", {"x": 1, "key": "[REDACTED]"}, argument_captures={"key": Capture.REDACTED})
         result = score_turn([call("f", x=1, key="secret")], [hidden])
