@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
+from goldspan.mappers.dialects.reading.evidence_reading import evidence_of
 from goldspan.mappers.dialects.reading.log_records import EVALUATIONS, digest, event_name
 from goldspan.mappers.dialects.reading.protocol import Dialect, LogDialect, LogReading, Reading, Stack, language_of
 from goldspan.mappers.dialects.reading.value_parsing import first_identifier, identifiers
 from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
 from goldspan.mappers.normalized_spans import RENAMING_KEYS, may_be_renamed, with_original_names
+from goldspan.mappers.span_evidence import NO_EVIDENCE
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     NO_RESOURCE,
@@ -323,6 +325,7 @@ class DialectRegistry:
             view.parent_is_remote or view.kind in ENTRY_KINDS,
             resource,
             _notes(readings, view),
+            evidence_of(view, first.role) if first.role is not None else NO_EVIDENCE,
         )
 
     def _surroundings(self, view: SpanView, plan: _Plan) -> tuple[str | None, Mapping[str, Any] | None, ResourceFacts]:

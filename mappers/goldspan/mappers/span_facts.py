@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from goldspan.mappers.span_evidence import NO_EVIDENCE, SpanEvidence
 from goldspan.mappers.spans import SpanOutline, UndecodedSpan
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages
@@ -159,6 +160,8 @@ class SpanFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     resource: ResourceFacts = NO_RESOURCE
     notes: tuple[LogFacts, ...] = ()
     """Content for spans in other traces, to which this span is linked."""
+    evidence: SpanEvidence = NO_EVIDENCE
+    """What its values say, whatever a dialect read of them."""
 
     @property
     def ref(self) -> SpanRef:
@@ -221,7 +224,7 @@ def _read_first(name: str) -> property:
     return property(field)
 
 
-_DEFERRED = ("dialect", "agent", "tool", "model", "context", "hides_calls")
+_DEFERRED = ("dialect", "agent", "tool", "model", "context", "hides_calls", "evidence")
 
 for _name in _DEFERRED:
     setattr(LazySpanFacts, _name, _read_first(_name))

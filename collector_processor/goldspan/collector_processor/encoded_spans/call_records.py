@@ -30,6 +30,7 @@ from goldspan.collector_processor.compression import zlib_compress
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
 from goldspan.collector_processor.engine.evaluations import INCOMPLETE, digest_of
 from goldspan.collector_processor.engine.session_scorer import SessionState
+from goldspan.mappers.span_evidence import RequestEvidence, ResultEvidence, SpanEvidence
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     ContextFacts,
@@ -326,7 +327,10 @@ def _parts(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-_KINDS = (SpanFacts, LogFacts, ToolFacts, ModelFacts, ToolRequest, ContextFacts, ResourceFacts, Content)
+_KINDS = (
+    *(SpanFacts, LogFacts, ToolFacts, ModelFacts, ToolRequest, ContextFacts, ResourceFacts, Content),
+    *(SpanEvidence, RequestEvidence, ResultEvidence),
+)
 _ENCODING = "msgpack, defaults left out"
 SCHEMA = hashlib.sha256(
     repr([_ENCODING, *((kind.__name__, kind.__struct_fields__) for kind in _KINDS)]).encode()

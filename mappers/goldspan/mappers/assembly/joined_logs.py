@@ -31,7 +31,7 @@ from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, Use
 def with_logs(spans: Mapping[str, SpanFacts], logs: Iterable[LogFacts]) -> dict[str, SpanFacts]:
     """Return the spans of one trace with what its log records add to them."""
     by_span: dict[str, list[LogFacts]] = {}
-    for log in sorted(logs, key=lambda log: (log.time, log.identity)):
+    for log in sorted(logs, key=_order):
         by_span.setdefault(log.span_id, []).append(log)
     joined = dict(spans)
     by_call_id: dict[str, list[str]] = {}
@@ -42,13 +42,17 @@ def with_logs(spans: Mapping[str, SpanFacts], logs: Iterable[LogFacts]) -> dict[
     for span_id, records in by_span.items():
         if (target := spans.get(span_id)) is not None:
             joined[span_id] = _with_records(target, records, current[span_id])
-    for log in (log for records in current.values() for log in records):
+    for log in sorted((log for records in current.values() for log in records), key=_order):
         for tool in log.tools:
             for span_id in _executions_in_log(log, by_call_id.get(tool.call_id or "", ()), spans):
                 span = joined[span_id]
                 if span.tool is not None:
                     joined[span_id] = span.changed(tool=_tool_with_log(span.tool, tool, log.evidence))
     return joined
+
+
+def _order(log: LogFacts) -> tuple[int, str]:
+    return log.time, log.identity
 
 
 def _with_records(span: SpanFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> SpanFacts:

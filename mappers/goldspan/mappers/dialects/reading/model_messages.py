@@ -131,7 +131,8 @@ def _decoded(value: object) -> object:
 # Messages written as one attribute for each leaf: `llm.output_messages.0.message.tool_calls.1.tool_call.id`.
 
 
-def _message_from_leaves(leaves: Mapping[str, Any]) -> Mapping[str, Any]:
+def message_of_leaves(leaves: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the message whose leaves stand under these dotted keys."""
     return _message_of_tree(nested(leaves))
 
 
@@ -149,7 +150,7 @@ def flat_messages(prefix: str) -> Callable[[SpanView, Mapping[str, Any]], LazyMe
         if not groups:
             return None
         whole = max(groups) == len(groups) - 1 and any("role" in key for key in groups[0])
-        return LazyMessages([groups[number] for number in sorted(groups)], _message_from_leaves, whole=whole)
+        return LazyMessages([groups[number] for number in sorted(groups)], message_of_leaves, whole=whole)
 
     return read
 

@@ -1,0 +1,134 @@
+"""What a span says by its content alone: the same from every way of writing it, and nothing from what is no message."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from goldspan.mappers.dialects.reading.evidence_reading import evidence_of
+from goldspan.mappers.span_evidence import NO_EVIDENCE, RequestEvidence, ResultEvidence, SpanEvidence, value_digest
+from goldspan.mappers.span_facts import Role
+from goldspan.mappers.spans import DecodedSpan
+
+ARGUMENTS = {"city": "Paris", "days": 3}
+SCHEMA = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {}}}}
+
+
+def openai_call(call_id: str = "c1") -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": "get_weather", "arguments": json.dumps(ARGUMENTS)}}
+
+
+QUESTION = {"role": "user", "content": "Weather in Paris?"}
+ASKING = {"role": "assistant", "content": "", "tool_calls": [openai_call()]}
+ANSWER = {"role": "tool", "tool_call_id": "c1", "content": '{"temperature": 21.5}'}
+SAID = {"role": "assistant", "content": "21.5 degrees."}
+AGAIN = {"role": "user", "content": "And tomorrow?"}
+REQUEST = RequestEvidence("get_weather", "c1", value_digest(ARGUMENTS), ("city", "days"))
+
+
+def evidence(attributes: dict[str, Any], role: Role | None = Role.MODEL) -> SpanEvidence:
+    return evidence_of(DecodedSpan("1" * 32, "2" * 16, attributes=attributes), role)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"gen_ai.output.messages": json.dumps([ASKING])},
+        {"any.output": json.dumps({"choices": [{"message": ASKING}]})},
+        {"any.response": json.dumps(json.dumps([ASKING]))},
+        {"anyOutputs": {"messages": [ASKING]}},
+        {
+            "x.completion.0.role": "assistant",
+            "x.completion.0.tool_calls.0.id": "c1",
+            "x.completion.0.tool_calls.0.name": "get_weather",
+            "x.completion.0.tool_calls.0.arguments": json.dumps(ARGUMENTS),
+        },
+        {"out.result": json.dumps({"lc": 1, "id": ["langchain", "AIMessage"], "kwargs": {**ASKING, "type": "ai"}})},
+    ],
+)
+def test_requests_are_seen_in_every_shape(attributes: dict[str, Any]) -> None:
+    found = evidence(attributes)
+    assert found.requests == (REQUEST,)
+    assert found.speaks
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda messages: messages,
+        lambda messages: {"tools": [SCHEMA], "messages": messages},
+        lambda messages: [messages],
+    ],
+)
+def test_the_end_of_the_input_tells_a_new_message_from_results(around: Any) -> None:
+    asked = evidence({"any.input": json.dumps(around([QUESTION, ASKING, ANSWER, SAID, AGAIN]))})
+    assert asked.continues is False
+    assert asked.users == tuple(value_digest(one["content"]) for one in (QUESTION, AGAIN))
+    answered = evidence({"any.input": json.dumps(around([QUESTION, ASKING, ANSWER]))})
+    assert (answered.continues, answered.users) == (True, None)
+    assert answered.results == (ResultEvidence("c1", None, failed=False),)
+
+
+def test_a_definition_is_no_message_whatever_its_role() -> None:
+    given = [QUESTION, {"role": "tool", "content": json.dumps(SCHEMA)}]
+    assert evidence({"input": json.dumps(given)}).continues is False
+
+
+def test_a_message_between_request_and_answer_is_not_a_turn_of_the_user() -> None:
+    injected = {"role": "user", "content": "Remember the budget."}
+    given = [QUESTION, ASKING, ANSWER, injected, SAID, AGAIN]
+    assert evidence({"input": json.dumps(given)}).users == tuple(
+        value_digest(one["content"]) for one in (QUESTION, AGAIN)
+    )
+
+
+def test_requests_of_a_transcript_are_of_several_responses() -> None:
+    more = {"role": "assistant", "tool_calls": [openai_call("c2"), openai_call("c3")]}
+    found = evidence({"output": json.dumps([QUESTION, ASKING, ANSWER, more])})
+    first, second, third = (one.response for one in found.requests)
+    assert first != second == third
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        json.dumps(ARGUMENTS),
+        json.dumps({"input": ARGUMENTS}),
+        json.dumps([{"role": "tool", "content": json.dumps(ARGUMENTS)}]),
+    ],
+)
+def test_arguments_are_seen_inside_what_is_around_them(written: str) -> None:
+    found = evidence({"my.input": written, "my.config": json.dumps({"other": 1})}, Role.TOOL)
+    assert value_digest({"days": 3.0, "city": "Paris", "unit": None}) in found.arguments
+    assert value_digest({"other": 1}) not in found.arguments
+
+
+@pytest.mark.parametrize(
+    ("attributes", "failed", "names_error"),
+    [
+        ({"my.result": "21.5"}, False, False),
+        ({"my.result": "Error: no table"}, True, False),
+        ({"my.output": json.dumps({"content": [{"text": "x"}], "isError": True})}, True, False),
+        ({"my.outcome": "error"}, None, True),
+        ({"my.error": "none", "is_error": False}, None, False),
+        ({"is_error": True}, None, True),
+        ({}, None, False),
+    ],
+)
+def test_a_tool_span_names_its_own_failure(attributes: dict[str, Any], failed: bool | None, names_error: bool) -> None:
+    found = evidence(attributes, Role.TOOL)
+    assert (found.failed, found.names_error) == (failed, names_error)
+
+
+def test_ids_of_sessions_are_known_by_the_words_of_their_keys() -> None:
+    found = evidence({"acme.conversationId": "s-1", "mcp.session.id": "m-1", "session.name": "demo"})
+    assert found.sessions == (("acme.conversationId", "s-1"),)
+
+
+@pytest.mark.parametrize(
+    "value", [b"\xff", "[{", '{"role": 7}', [[[]]], {"role": {"role": []}}, float("nan"), "[" * 9000]
+)
+def test_hostile_values_say_nothing(value: Any) -> None:
+    assert evidence({"output": value, "input": value, "any.0.role": value}) == NO_EVIDENCE
