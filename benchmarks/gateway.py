@@ -31,7 +31,7 @@ from goldspan.collector_processor.gateway.deliver.dispatcher import PendingReque
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.worker import Worker
+from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import views
@@ -105,7 +105,8 @@ class Gateway:
             groups = split_request(request.body)
             assert groups is not None
             entry = None if self._journal is None else self._journal.append(request, 0.0)
-            self.worker.receive(number if entry is None else entry.number, request, groups, entry, 0.0)
+            accepted = number if entry is None else entry.number
+            self.worker.receive(ReceivedBody(accepted, request, groups, entry), 0.0)
             self._deliver()
         for now in (0.25, 2.0):
             self.worker.tick(now)

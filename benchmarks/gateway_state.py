@@ -19,7 +19,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import split_request
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.worker import Worker
+from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import load_goldens
 
@@ -96,7 +96,7 @@ def main(sessions: int, *, trace: bool) -> None:
     def play(first: int, last: int, now: float) -> float:
         for number in range(first, last, _PER_REQUEST):
             request = ExportRequest(Signal.TRACES, body(number))
-            worker.receive(number, request, split_request(request.body) or [], None, now)
+            worker.receive(ReceivedBody(number, request, split_request(request.body) or [], None), now)
             now += 0.5
             step(now)
         return now

@@ -19,7 +19,7 @@ from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.recovery import Recovery
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import Tenant
-from goldspan.collector_processor.gateway.worker import Worker
+from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
@@ -111,7 +111,7 @@ class Driver:
         self._numbers += 1
         entry = None if self.journal is None else self.journal.append(request, self.now)
         number = self._numbers if entry is None else entry.number
-        self.worker.receive(number, request, split_request(request.body) or [], entry, self.now)
+        self.worker.receive(ReceivedBody(number, request, split_request(request.body) or [], entry), self.now)
 
     def wait(self, seconds: float) -> None:
         self.now += seconds

@@ -340,8 +340,6 @@ SCHEMA = hashlib.sha256(
 _MSGPACK: Mapping[bytes, type[Record]] = {b"s": SpanFacts, b"l": LogFacts}
 _JSON: Mapping[bytes, type[Record]] = {b"S": SpanFacts, b"L": LogFacts}
 """What is in a record and how it is encoded, by its first byte."""
-FindPieces = Callable[[int, bytes], Pieces | None]
-"""Finds the pieces of content by their kind and digests; None if they are gone."""
 _encoder = msgspec.msgpack.Encoder(enc_hook=lambda value: value.encoded() if isinstance(value, Pieces) else repr(value))
 
 
@@ -359,8 +357,8 @@ def _builtin(value: object) -> object:
     return value.value() if isinstance(value, Pieces) else repr(value)
 
 
-def decode_record(record: bytes, find: FindPieces = lambda _, __: None) -> Record:
-    """Return the facts in these bytes; content whose pieces `find` does not find is `DROPPED`.
+def decode_record(record: bytes, find: Callable[[int, bytes], Pieces | None] = lambda _, __: None) -> Record:
+    """Return the facts in these bytes; content whose pieces `find` does not find, by kind and digests, is `DROPPED`.
 
     Raises `ValueError` if there are none.
     """

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -102,15 +101,11 @@ def _session_id(encoded: bytes, at: int) -> str | None:
     size = encoded[at] if at < len(encoded) else 0x80
     if 2 < size < 0x80 and encoded[at + 1 : at + 3] == bytes([_TEXT, size - 2]):
         return identifier(str(encoded[at + 3 : at + 1 + size], "utf-8", "replace"))
-    return identifier(_value(encoded, at))
-
-
-def _value(encoded: bytes, at: int) -> Any:
     size, start = varint(encoded, at)
     if size < 0:
         return None
     try:
-        return message_value(message_class("AnyValue").FromString(encoded[start : start + size]))
+        return identifier(message_value(message_class("AnyValue").FromString(encoded[start : start + size])))
     except DecodeError:
         return None
 

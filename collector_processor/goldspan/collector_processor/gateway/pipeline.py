@@ -34,12 +34,12 @@ import queue
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
 
-from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores, SpanGroup, split_request
+from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores, split_request
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, OutageLog, PendingRequest
 from goldspan.collector_processor.gateway.interfaces import (
@@ -55,7 +55,7 @@ from goldspan.collector_processor.gateway.journal.body_log import LogEntry, LogF
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.recovery import Recovery
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.worker import Worker
+from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.prometheus import Sample
 from goldspan.collector_processor.serving.threads import GuardedThread, thread_metrics, why_not_running
@@ -95,7 +95,7 @@ class Intake:
         settings: PipelineSettings,
         journal: Journal | None,
         *,
-        put: Callable[[int, ExportRequest, Sequence[SpanGroup], LogEntry | None], object],
+        put: Callable[[ReceivedBody], object],
         waiting_bytes: Callable[[], int],
         now: Callable[[], float],
         on_failure: Callable[[str, Exception], object],
@@ -156,7 +156,7 @@ class Intake:
             number = entry.number if entry is not None else self._numbers
             self.received[request.signal] += 1
             self.received_bytes[request.signal] += size
-        self._put(number, request, groups, entry)
+        self._put(ReceivedBody(number, request, groups, entry))
         return result
 
     def worked_on(self, request: ExportRequest) -> None:
@@ -241,7 +241,7 @@ class GatewayPipeline:
             goldens,
             self.settings,
             self._journal,
-            put=self._put,
+            put=lambda received: self._queue.put(functools.partial(self._receive, received)),
             waiting_bytes=lambda: self.dispatcher.waiting_bytes,
             now=self._now,
             on_failure=self._failed,
@@ -306,16 +306,11 @@ class GatewayPipeline:
             return 0.0
         return max(0.0, self._next_commit - self._now()) if self._noted else _TICK
 
-    def _put(self, number: int, request: ExportRequest, groups: Sequence[SpanGroup], entry: LogEntry | None) -> None:
-        self._queue.put(functools.partial(self._receive, number, request, groups, entry))
-
-    def _receive(
-        self, number: int, request: ExportRequest, groups: Sequence[SpanGroup], entry: LogEntry | None, now: float
-    ) -> None:
+    def _receive(self, received: ReceivedBody, now: float) -> None:
         try:
-            self.worker.receive(number, request, groups, entry, now)
+            self.worker.receive(received, now)
         finally:
-            self.intake.worked_on(request)
+            self.intake.worked_on(received.request)
 
     def _on_delivery(self, pending: PendingRequest, result: DeliveryResult) -> None:
         """Wake the worker: what was delivered and is not committed would be sent again after a crash."""
@@ -461,7 +456,8 @@ class GatewayPipeline:
 
     def coverage(self) -> Mapping[str, Any]:
         """Return which goldens were seen and which never, as JSON values."""
-        return self.worker.coverage_document()
+        worker = self.worker
+        return worker.coverage.document(worker.sessions_without_golden, worker.newest_without_golden().newest())
 
     def metrics(self) -> Iterator[Sample]:
         """Yield what was counted since the start, as samples whose names begin with `goldspan_`."""

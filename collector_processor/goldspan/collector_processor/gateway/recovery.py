@@ -18,7 +18,7 @@ from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState, decode_refs
 from goldspan.collector_processor.gateway.tenant import Tenant, session_hash
-from goldspan.collector_processor.gateway.worker import Worker
+from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
 from goldspan.collector_processor.otlp_signals import Signal
 
 _READ_AGAIN = 1.0
@@ -127,15 +127,15 @@ class Recovery:
 
     def _receive_waiting(self, entry: LogEntry, body: bytes, now: float) -> None:
         """Let the worker receive a body that is not done; its spans that were delivered are not sent again."""
-        request = ExportRequest(entry.signal, body, entry.headers)
+        received = ReceivedBody(entry.number, ExportRequest(entry.signal, body, entry.headers), (), entry)
         part = self.found.parts.get(entry.number) if entry.signal is Signal.TRACES else None
         try:
             groups, sent = _waiting_and_sent(split_request(body) or [], part)
         except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
             self._on_failure("engine", error)
-            self._worker.forward(entry.number, request, entry, now)
+            self._worker.forward(received, now)
         else:
-            self._worker.receive(entry.number, request, groups, entry, now, already_sent=sent)
+            self._worker.receive(received._replace(groups=groups, sent=sent), now)
 
     def _restore_records(self, tenant: Tenant, records: Iterable[tuple[float, bytes]], now: float) -> None:
         for at, record in records:

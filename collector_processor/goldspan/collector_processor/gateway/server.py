@@ -96,6 +96,7 @@ class GatewayServer:
         self._stop = asyncio.Event()
         self._receivers = self._make_receivers()
         self._admin = self._make_admin()
+        self._listeners = self._receivers | ({} if self._admin is None else {"admin": self._admin})
         self.addresses: dict[str, str] = {}
         """The address of each receiver and of the admin pages, once they listen."""
         _logger.info("golden files loaded", extra={"goldens": len(goldens.goldens)})
@@ -110,7 +111,7 @@ class GatewayServer:
             at_end.push_async_callback(self._shut_down)
             at_end.enter_context(_signal_handlers(loop, self.stop, self._file_watch.reload_soon))
             self._file_watch.start()
-            for name, listener in self._listeners().items():
+            for name, listener in self._listeners.items():
                 await listener.start()
                 self.addresses[name] = self._address(name, listener.port)
                 _logger.info("listening", extra={"server": name, "address": self.addresses[name]})
@@ -182,9 +183,6 @@ class GatewayServer:
     def _not_ready_reason(self) -> str | None:
         return self._pipeline.not_ready_reason() if self._ready else "starting or shutting down"
 
-    def _listeners(self) -> dict[str, _Listener]:
-        return {**self._receivers, **({} if self._admin is None else {"admin": self._admin})}
-
     def _address(self, name: str, port: int) -> str:
         settings = self._settings
         listen = settings.admin.listen if name == "admin" else dict(settings.receivers.addresses())[name]
@@ -221,7 +219,7 @@ class GatewayServer:
         """Reload secrets and certificates, all of them or none. Raises SettingsError."""
         settings, environ = self._settings, self._environ
         tokens, admin_tokens = _read(settings.receivers.tokens, environ), _admin_tokens(settings, environ)
-        use_certificates = [listener.reload_certificate() for listener in self._listeners().values()]
+        use_certificates = [listener.reload_certificate() for listener in self._listeners.values()]
         self._exporter.replace(_open_exporters(settings, environ))
         self._tokens.replace(tokens)
         self._admin_tokens.replace(admin_tokens)

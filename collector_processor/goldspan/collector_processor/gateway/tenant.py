@@ -313,16 +313,12 @@ class Tenant:
         if record.trace_id and self.store.has(record.trace_id):
             self._open.add(bytes.fromhex(record.trace_id))
 
-    def is_open(self, trace_id: str) -> bool:
-        """Tell whether the engine keeps state of a trace."""
-        return self.store.has(trace_id)
-
     def _open_trace(self, trace: bytes, now: float) -> list[Record]:
         """Let the engine read a trace: feed its buffered spans, and note whether the buffer lost some."""
         if trace in self._open or trace in self.store.compressed or not trace:
             return []
         self._open.add(trace)
-        if (lost := self.selection.unread.lost_calls(trace)) is not None and not self.is_open(trace.hex()):
+        if (lost := self.selection.unread.lost_calls(trace)) is not None and not self.store.has(trace.hex()):
             self.store.note_loss(trace.hex(), calls=lost)
         facts: list[Record] = []
         for group in self.selection.unread.take(trace):

@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
@@ -36,6 +36,19 @@ _logger = logging.getLogger("goldspan.gateway")
 _REPORT_INTERVAL = 10.0
 """Seconds between two lines of the log about sessions without golden."""
 _NANOSECONDS = 1_000_000_000
+
+
+class ReceivedBody(NamedTuple):
+    """An acknowledged request, split into spans."""
+
+    number: int
+    request: ExportRequest
+    groups: Sequence[SpanGroup]
+    """The spans to send; empty for other signals."""
+    entry: LogEntry | None
+    """Its place in the body log; None without a journal."""
+    sent: Sequence[SpanGroup] | None = None
+    """After a restart, the spans of a partly delivered body that were delivered."""
 
 
 class Worker:
@@ -86,59 +99,41 @@ class Worker:
 
     # Requests.
 
-    def receive(
-        self,
-        number: int,
-        request: ExportRequest,
-        groups: Sequence[SpanGroup],
-        entry: LogEntry | None,
-        now: float,
-        *,
-        already_sent: Sequence[SpanGroup] | None = None,
-    ) -> None:
-        """Receive an acknowledged request, split into spans; what cannot be worked on is forwarded.
-
-        After a restart `already_sent` are the spans of the body that were delivered, and `groups` the others.
-        """
+    def receive(self, received: ReceivedBody, now: float) -> None:
+        """Receive an acknowledged request; what cannot be worked on is forwarded."""
+        request = received.request
         try:
             if request.signal is Signal.TRACES:
-                self._receive_spans(number, request, groups, entry, now, already_sent)
+                self._receive_spans(received, now)
             else:
                 logs = request.signal is Signal.LOGS
                 tenant = self.tenants.of(request.headers, now)
-                self.forward(number, request, entry, now, tenant.receive_logs(request.body, now) if logs else ())
+                self.forward(received, now, tenant.receive_logs(request.body, now) if logs else ())
         except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
             self._on_failure("engine", error)
-            self.forward(number, request, entry, now)
+            self.forward(received, now)
 
-    def forward(
-        self, number: int, request: ExportRequest, entry: LogEntry | None, now: float, facts: Sequence[Record] = ()
-    ) -> None:
+    def forward(self, received: ReceivedBody, now: float, facts: Sequence[Record] = ()) -> None:
         """Forward a request as it is, unless it is being worked on; `facts` are those that the engine was fed of it."""
+        number, request = received.number, received.request
         if not self.outbox.is_tracked(number):
-            body = AcceptedBody(number, self.tenants.of(request.headers, now).name, entry, facts=facts, time=now)
+            tenant = self.tenants.of(request.headers, now)
+            body = AcceptedBody(number, tenant.name, received.entry, facts=facts, time=now)
             self.outbox.track(body)
             self.outbox.forward(request, body)
 
-    def _receive_spans(
-        self,
-        number: int,
-        request: ExportRequest,
-        groups: Sequence[SpanGroup],
-        entry: LogEntry | None,
-        now: float,
-        already_sent: Sequence[SpanGroup] | None,
-    ) -> None:
+    def _receive_spans(self, received: ReceivedBody, now: float) -> None:
+        number, request, groups = received.number, received.request, received.groups
         tenant = self.tenants.of(request.headers, now)
         forward: bytes | None = None
         facts: tuple[Record, ...] = ()
-        if already_sent is not None:
-            facts = tenant.receive_spans(request.body, already_sent, number, now, already_sent=True).facts
+        if received.sent is not None:
+            facts = tenant.receive_spans(request.body, received.sent, number, now, already_sent=True).facts
             forward = join_request(groups)
         decision = tenant.receive_spans(request.body, groups, number, now)
         forward = decision.forward if decision.forward is not None else forward
         held, facts = set(decision.held), (*facts, *decision.facts)
-        body = AcceptedBody(number, tenant.name, entry, held=held, facts=facts, time=now)
+        body = AcceptedBody(number, tenant.name, received.entry, held=held, facts=facts, time=now)
         self.outbox.track(body)
         if forward is None:
             self.outbox.forward(request, body)
@@ -211,10 +206,6 @@ class Worker:
 
     # Counts.
 
-    def coverage_document(self) -> Mapping[str, Any]:
-        """Return the coverage of the goldens as JSON values."""
-        return self.coverage.document(self.sessions_without_golden, self._newest_without_golden().newest())
-
     @property
     def sessions_without_golden(self) -> int:
         """Sessions that no golden wants."""
@@ -225,7 +216,7 @@ class Worker:
         """Bytes in all span buffers."""
         return sum(tenant.unread.size for tenant in self.tenants)
 
-    def _newest_without_golden(self) -> SessionsWithoutGolden:
+    def newest_without_golden(self) -> SessionsWithoutGolden:
         """Return the last sessions without golden, those of the most recently active tenant last."""
         newest = SessionsWithoutGolden()
         for tenant in self.tenants:
@@ -241,7 +232,7 @@ class Worker:
         if self._next_report is None or (now < self._next_report and not last):
             return
         self._next_report = now + _REPORT_INTERVAL
-        sentence = self._joins.sentence(self._rules.goldens.goldens, self._newest_without_golden(), count, last=last)
+        sentence = self._joins.sentence(self._rules.goldens.goldens, self.newest_without_golden(), count, last=last)
         if sentence is not None:
             _logger.log(logging.WARNING if self._joins.is_warning else logging.INFO, "%s", sentence)
 
@@ -260,7 +251,7 @@ class Worker:
 
     def _is_open(self, tenant: str, trace_id: str) -> bool:
         found = self.tenants.named(tenant)
-        return found is not None and found.is_open(trace_id)
+        return found is not None and found.store.has(trace_id)
 
     # Results.
 

@@ -128,6 +128,8 @@ class TraceFilter:
         self.engine = Engine(goldens, settings, self._store)
         self._buffer = SpanBuffer[int, Unread](retention=settings.trace_retention, max_bytes=MAX_BUFFER_BYTES)
         self._roots = RunningRoots()
+        self.root_started = self._roots.add
+        """Notes the root of a trace: it may name its session long before it ends. Called by the agent's threads."""
         self._without_session = TracesWithoutSession[int](settings.settle, settings.hold_timeout)
         self._policy = ReadingPolicy[int, ReadableSpan](
             goldens,
@@ -144,10 +146,6 @@ class TraceFilter:
     def buffer_bytes(self) -> int:
         """Estimated memory of the unread spans."""
         return self._buffer.size
-
-    def root_started(self, span: ReadableSpan) -> None:
-        """Note the root of a trace: it may name its session long before it ends. Called by the agent's threads."""
-        self._roots.add(span)
 
     def add(self, spans: Sequence[ReadableSpan], now: float) -> Iterator[tuple[SpanRef, ReadableSpan]]:
         """Take ended spans, and yield those that should be held for a result."""

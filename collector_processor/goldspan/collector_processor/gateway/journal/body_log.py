@@ -262,32 +262,30 @@ class BodyLog:
 
     def _read_patiently(self, segment: _Segment) -> list[LogEntry]:
         """Return the bodies in a segment; after several errors those before the place that cannot be read."""
+        damaged, entries, reason = self.damaged, list[LogEntry](), ""
         for attempt in range(_ATTEMPTS):
-            entries: list[LogEntry] = []
-            damaged, segment.damaged, segment.unread = self.damaged, False, False
+            if attempt:
+                time.sleep(_PAUSE)
+            entries.clear()
+            self.damaged, segment.damaged, segment.unread = damaged, False, False
             try:
                 for entry in self._read(segment):
-                    entries.append(entry)  # noqa: PERF402 - an error leaves those before it
+                    entries.append(entry)
             except OSError as error:
-                segment.unread = True
-                if attempt + 1 < _ATTEMPTS:
-                    self.damaged = damaged
-                    time.sleep(_PAUSE)
-                    continue
-                self.unread.append(f"{segment.path}: {error.strerror or error}")
-            return entries
-        return []  # pragma: no cover - the last attempt returns
+                segment.unread, reason = True, error.strerror or str(error)
+            else:
+                return entries
+        self.unread.append(f"{segment.path}: {reason}")
+        return entries
 
     def _read(self, segment: _Segment) -> Iterator[LogEntry]:
         with segment.path.open("rb") as file:
             segment.size = os.fstat(file.fileno()).st_size
             at = 0
             while at + _HEADER.size <= segment.size:
-                file.seek(at)
-                entry, end = _entry_at(file.read(_HEADER.size), file, segment, at)
+                entry, end = _entry_at(file, segment, at)
                 if entry is None:  # a read may fail where the next one does not
-                    file.seek(at)
-                    entry, end = _entry_at(file.read(_HEADER.size), file, segment, at)
+                    entry, end = _entry_at(file, segment, at)
                 if entry is None:
                     segment.damaged = True
                     self.damaged += 1
@@ -348,8 +346,10 @@ def size_of(path: Path) -> int:
         return 0
 
 
-def _entry_at(head: bytes, file: IO[bytes], segment: _Segment, at: int) -> tuple[LogEntry | None, int]:
+def _entry_at(file: IO[bytes], segment: _Segment, at: int) -> tuple[LogEntry | None, int]:
     """Return the record at an offset and where it ends; None if it is torn or damaged."""
+    file.seek(at)
+    head = file.read(_HEADER.size)
     found: tuple[bytes, int, int, float, int, int, int] = _HEADER.unpack(head)
     magic, check, number, received, signal, headers_size, body_size = found
     start = at + _HEADER.size + headers_size

@@ -140,7 +140,7 @@ class Journal:
     def __init__(self, folder: Path, *, max_bytes: int, full_sync: bool = False) -> None:
         """Open a folder. Raises `OSError` if another process uses it or it cannot be written."""
         make_private(folder, _FILES)
-        self._folder = folder
+        self.folder = folder
         self._lock_file = _locked(folder / "lock")
         try:
             self._open(max_bytes, full_sync=full_sync)
@@ -149,7 +149,7 @@ class Journal:
             raise
 
     def _open(self, max_bytes: int, *, full_sync: bool) -> None:
-        folder = self._folder
+        folder = self.folder
         self._max_bytes = max_bytes
         sizes = sum(size_of(one) for pattern in _FILES for one in folder.glob(pattern))
         room = min(max_bytes, sizes + _free_bytes(folder))
@@ -175,17 +175,12 @@ class Journal:
 
     def _opened_database(self, checkpoint_bytes: int, *, full_sync: bool) -> Database:
         try:
-            return Database(self._folder, full_sync=full_sync, checkpoint_bytes=checkpoint_bytes)
+            return Database(self.folder, full_sync=full_sync, checkpoint_bytes=checkpoint_bytes)
         except OSError:
             if not self._reserved:
                 raise
             self._give_up_reserve("it could not be opened")
-            return Database(self._folder, full_sync=full_sync, checkpoint_bytes=checkpoint_bytes)
-
-    @property
-    def folder(self) -> Path:
-        """Where it is."""
-        return self._folder
+            return Database(self.folder, full_sync=full_sync, checkpoint_bytes=checkpoint_bytes)
 
     @property
     def size(self) -> int:
@@ -201,7 +196,7 @@ class Journal:
     def not_ready_reason(self) -> str | None:
         """Why no request can be accepted now, or None."""
         reason = self._full or self._over_bound
-        return f"{self._folder}: {reason}" if reason else None
+        return f"{self.folder}: {reason}" if reason else None
 
     @property
     def _is_tight(self) -> bool:
@@ -211,7 +206,7 @@ class Journal:
     @property
     def bound(self) -> int:
         """Beyond this size no body is accepted: the rest is for the database, which may have to hold some of them."""
-        return min(self._max_bytes, self.size + _free_bytes(self._folder)) // 4 * 3
+        return min(self._max_bytes, self.size + _free_bytes(self.folder)) // 4 * 3
 
     def recover(self, before: float) -> RecoveredState:
         """Read what is there; call it once, first. Done bodies that were received `before` a time are left out."""
@@ -358,7 +353,7 @@ class Journal:
         """
         statements = _statements(changes, self._deleted)
         size = sum(len(one) for _, rows in statements for row in rows for one in row if isinstance(one, (bytes, str)))
-        free = _free_bytes(self._folder) - (0 if self._reserved else self._reserve.size_wanted // 2)
+        free = _free_bytes(self.folder) - (0 if self._reserved else self._reserve.size_wanted // 2)
         if self._database.log_size + 2 * size > free:
             raise OSError(errno.ENOSPC, f"there is no room for {size:,} bytes in its database")
         self._database.execute(statements)
