@@ -181,7 +181,7 @@ def test_what_is_left_unread_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPa
 
     for _ in range(20):
         list(filter_.add(recorded(play), 0.0))
-        assert filter_.buffer_bytes <= 100_000 + 14 * 60_000
+        assert filter_.buffer.size <= 100_000 + 14 * 60_000
 
 
 def ended(session: str | None) -> tuple[ReadableSpan, ReadableSpan, ReadableSpan]:

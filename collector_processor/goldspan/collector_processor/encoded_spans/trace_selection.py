@@ -140,19 +140,10 @@ class TraceSelection:
         on_unmatched: Callable[[str, str], object],
         on_problem: Callable[[Problem], object],
     ) -> None:
-        """Select by these goldens.
+        """Select by these goldens; `scanner` finds the keys of `registry`, and `unread` keeps what is not read.
 
-        Args:
-            goldens: They say which sessions are wanted.
-            registry: Reads spans and log records.
-            scanner: Finds the attribute keys of the same registry.
-            unread: Where spans are kept that are not read.
-            content: Read messages, results and definitions of tools.
-            is_open: Tells of a trace whether all its spans are read.
-            without_golden: The sessions that `on_unmatched` was told of.
-            on_unmatched: Is told of each session that no golden wants, with the attribute that names it.
-            on_problem: Is told of what cannot be read.
-
+        `content` says to read messages, results and definitions of tools. `is_open` tells of a trace whether all its
+        spans are read. `without_golden` and `on_unmatched` are those of the policy.
         """
         self.unread = unread
         self._is_open = is_open

@@ -103,16 +103,11 @@ class ReadingPolicy(Generic[Trace, MarkedSpan]):
         on_unmatched: Callable[[str, str], object],
         waiting: TracesWithoutSession[Trace] | None = None,
     ) -> None:
-        """Decide by these goldens.
+        """Decide by these goldens, and by the unread spans in `buffer`.
 
-        Args:
-            goldens: They say which sessions are wanted.
-            buffer: Has the unread spans.
-            recognises: Tells of a marked span whether it is an agent's, a model's or a tool's. A marker alone does not.
-            without_golden: The sessions that `on_unmatched` was told of.
-            on_unmatched: Is told of each session that is not wanted, with the attribute that names it.
-            waiting: The traces without a session's name. None: such a trace is read at once.
-
+        A marker alone does not tell that a span is an agent's, a model's or a tool's: `recognises` does. `on_unmatched`
+        is told of each session that is not wanted, with the attribute that names it, once: `without_golden` has those.
+        A trace without a session's name is `waiting`, or read at once where there is None.
         """
         self._goldens = goldens
         self._buffer = buffer

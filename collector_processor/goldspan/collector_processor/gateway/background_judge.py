@@ -113,17 +113,14 @@ class BackgroundJudge:
         key = (one.tenant, session.id, session.run)
         known = self._remembered.pop(key, {})
         changed = revise(known, newest)
-        self._remembered[key] = {name: _slim(own) for name, own in known.items()}
+        self._remembered[key] = {
+            # What tells whether a later one differs.
+            name: own if isinstance(own.detail, DetailDigest) else replace(own, detail=DetailDigest(digest_of(own)))
+            for name, own in known.items()
+        }
         if len(self._remembered) > _MAX_REMEMBERED:
             self._remembered.popitem(last=False)
         return changed
-
-
-def _slim(evaluation: Evaluation) -> Evaluation:
-    """Keep of an evaluation what tells whether a later one differs."""
-    if isinstance(evaluation.detail, DetailDigest):
-        return evaluation
-    return replace(evaluation, detail=DetailDigest(digest_of(evaluation)))
 
 
 def _size(session: Session) -> int:

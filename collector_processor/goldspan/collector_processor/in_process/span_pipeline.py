@@ -104,17 +104,10 @@ class SpanPipeline:
         metrics: MetricEmitter,
         telemetry: SelfTelemetry,
     ) -> None:
-        """Wrap `inner`.
+        """Export every span by `inner`, which sends to `target`.
 
-        Args:
-            inner: The exporter that gets every span.
-            target: Where it sends them to, for the log.
-            new_filter: Makes the trace filter with its engine. None: export every span as it is.
-            hold: How many spans are held, and for how long.
-            events: Writes events. Flushing and closing them needs no lock.
-            metrics: Records scores.
-            telemetry: Counts what happens to spans, and failures.
-
+        `new_filter` makes the trace filter with its engine; None: every span is exported as it is. `events` are flushed
+        and closed without the lock. `telemetry` counts what happens to spans, and failures.
         """
         self._inner = inner
         self._outage = ExportOutage(target)

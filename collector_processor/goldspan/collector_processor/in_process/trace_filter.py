@@ -107,15 +107,9 @@ class TraceFilter:
         content: bool,
         on_failure: Callable[[str, Exception], object],
     ) -> None:
-        """Score against these goldens.
+        """Score by these goldens. `content` says to read messages, results of calls and answers of models.
 
-        Args:
-            goldens: Which sessions have a golden, or are in the sample.
-            settings: The engine's settings.
-            registry: Reads spans and log records.
-            content: Whether messages, results of calls and answers of models are needed.
-            on_failure: Called with `read` or `engine` and the exception that was contained there.
-
+        `on_failure` is called with `read` or `engine`, and the exception that was contained there.
         """
         self._goldens = goldens
         self._session_ranks = {key: rank for rank, key in enumerate(settings.assembly.session_keys)}
@@ -126,14 +120,15 @@ class TraceFilter:
         self._log_reader = SdkReader()
         self._store = MemoryStore()
         self.engine = Engine(goldens, settings, self._store)
-        self._buffer = SpanBuffer[int, Unread](retention=settings.trace_retention, max_bytes=MAX_BUFFER_BYTES)
+        self.buffer = SpanBuffer[int, Unread](retention=settings.trace_retention, max_bytes=MAX_BUFFER_BYTES)
+        """The unread spans."""
         self._roots = RunningRoots()
         self.root_started = self._roots.add
         """Notes the root of a trace: it may name its session long before it ends. Called by the agent's threads."""
         self._without_session = TracesWithoutSession[int](settings.settle, settings.hold_timeout)
         self._policy = ReadingPolicy[int, ReadableSpan](
             goldens,
-            self._buffer,
+            self.buffer,
             recognises=lambda span: registry.outline(self._reader.view(span)) is not None,
             without_golden=self.engine.without_golden,
             on_unmatched=self.engine.count_unmatched,
@@ -141,11 +136,6 @@ class TraceFilter:
         )
         self._released: set[SpanRef] = set()
         self._until_sample = _SAMPLE_EVERY
-
-    @property
-    def buffer_bytes(self) -> int:
-        """Estimated memory of the unread spans."""
-        return self._buffer.size
 
     def add(self, spans: Sequence[ReadableSpan], now: float) -> Iterator[tuple[SpanRef, ReadableSpan]]:
         """Take ended spans, and yield those that should be held for a result."""
@@ -173,7 +163,7 @@ class TraceFilter:
         trace = int(facts.trace_id, 16)
         if not self._is_known(facts.trace_id):
             if not any(self._goldens.wants(session_id) for _, session_id in facts.session_keys):
-                self._buffer.add({trace: [facts]}, _LOG_SIZE + content_size(facts), now, calls=True)
+                self.buffer.add({trace: [facts]}, _LOG_SIZE + content_size(facts), now, calls=True)
                 return
             self._read_buffered(trace, facts.trace_id, now)
         self._feed_log(facts, now)
@@ -232,7 +222,7 @@ class TraceFilter:
             self._feed_unread(scan.trace_id, [plain_span(span) for span in scan.plain if not is_root(span)], now)
             to_read += scan.marked_spans
             to_read += filter(is_root, scan.plain)
-        self._buffer.expire(now)
+        self.buffer.expire(now)
         return to_read, to_hold
 
     def _is_known(self, trace_id: str) -> bool:
@@ -263,9 +253,9 @@ class TraceFilter:
 
     def _end_without_session(self, trace: int) -> None:
         """Count a trace whose root has ended and that named no session with a golden."""
-        session = self.first_of(sessions_of_logs(self._buffer.records(trace))) or (format(trace, "032x"), "trace_id")
+        session = self.first_of(sessions_of_logs(self.buffer.records(trace))) or (format(trace, "032x"), "trace_id")
         self.engine.count_unmatched(*session)
-        self._buffer.unwanted.add(trace)
+        self.buffer.unwanted.add(trace)
         self._released.update(self._without_session.remove(trace))
 
     def sessions_of_root(self, trace: int) -> Mapping[str, str]:
@@ -285,7 +275,7 @@ class TraceFilter:
         records: list[Unread] = list(map(plain_span, plain))
         size = _PLAIN_SPAN_SIZE * len(records) + self._estimated_size(others)
         records += others
-        self._buffer.add({trace: records}, size, now)
+        self.buffer.add({trace: records}, size, now)
 
     def _estimated_size(self, spans: Iterable[ReadableSpan]) -> int:
         """Estimate the memory of spans from a sample: estimating each takes longer than everything else here."""
@@ -299,10 +289,10 @@ class TraceFilter:
 
     def _read_buffered(self, trace: int, trace_id: str, now: float) -> None:
         """Start to read a trace: feed the engine what the buffer has of it, and note what the buffer has forgotten."""
-        if (lost := self._buffer.lost_calls(trace)) is not None:
+        if (lost := self.buffer.lost_calls(trace)) is not None:
             self._store.note_loss(trace_id, calls=lost)
         self._released.update(self._without_session.remove(trace))
-        self._released -= self._feed_unread(trace_id, self._buffer.take(trace), now)
+        self._released -= self._feed_unread(trace_id, self.buffer.take(trace), now)
 
     def _feed_unread(self, trace_id: str, records: Iterable[Unread], now: float) -> set[SpanRef]:
         """Feed the engine what was not read so far. Returns the spans that should stay held."""
