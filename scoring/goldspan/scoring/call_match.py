@@ -233,6 +233,8 @@ class CallRules(Struct, frozen=True, gc=False):
             if result.exact is None:
                 unknown = REASON_OF_CAPTURE[hidden[name]] if is_hidden(hidden, name) else Reason.INPUT_MISSING
                 reason = reason or unknown
+            elif result.exact is ONE:
+                points += worth
             elif result.exact is not ZERO:
                 points += worth * result.exact
             results.append(result)

@@ -413,14 +413,16 @@ def _of_call(call: CallResult, *, include_values: bool) -> str:
         parts.append("no arguments are expected")
     if call.verdict.exact != 1 or call.extra_arguments:
         parts += _differences(call, include_values=include_values)
+    if call.violates is not None:
+        parts.append("forbidden")
+    if call.optional:
+        parts.append("optional")
     made = call.actual
-    remarks = {
-        "forbidden": call.violates is not None,
-        "optional": call.optional,
-        "the call failed": made is not None and made.error is not None,
-        "the request was not executed": made is not None and made.rejected,
-    }
-    return "; ".join([*parts, *(words for words, holds in remarks.items() if holds)])
+    if made is not None and made.error is not None:
+        parts.append("the call failed")
+    if made is not None and made.rejected:
+        parts.append("the request was not executed")
+    return "; ".join(parts)
 
 
 def _of_unexpected(call: CallResult) -> str:

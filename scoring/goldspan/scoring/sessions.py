@@ -266,8 +266,9 @@ def unchanged_start(before: Sequence[object], now: Sequence[object]) -> int:
     """Return how many items at the start of both lists are the same objects."""
     if not before or before is now:
         return len(before)
-    same = list(map(is_, before, now))
-    return same.index(False) if False in same else len(same)
+    if all(map(is_, before, now)):  # one of them may only be longer: what grows is asked after each turn
+        return min(len(before), len(now))
+    return list(map(is_, before, now)).index(False)
 
 
 class IncrementalList(Generic[MadeT]):

@@ -105,13 +105,15 @@ class Engine:
         if not trace.add(fact):
             self.stats.repeated += 1
             return False
-        self._changed(trace, now, old is None, self._content_of(fact, old))
+        content = 0 if self.settings.max_content is None else self._content_of(fact, old)
+        self._changed(trace, now, old is None, content)
         if not self.settings.holds:
             self._evict_excess(now)
             return False
-        if is_root(fact) and (trace.recognised or fact.session_keys):
+        root = is_root(fact)
+        if root and (trace.recognised or fact.session_keys):
             self._new_roots[trace.trace_id] = None
-        hold = self._machine.may_get_score(trace, fact)
+        hold = self._machine.may_get_score(trace, fact, root=root)
         if hold:
             self._held[fact.ref] = now
             trace.held.append(fact.ref)

@@ -161,9 +161,8 @@ class TraceMachine:
         unknown = fragment.waits_for_caller and fragment.session.source == "trace_id"
         return unknown or self.goldens.wants(fragment.session.id)
 
-    def may_get_score(self, trace: TraceRecords, fact: SpanFacts) -> bool:
-        """Tell whether a span of this trace is held: a tool or the root of a turn that a golden may want."""
-        root = is_root(fact)
+    def may_get_score(self, trace: TraceRecords, fact: SpanFacts, *, root: bool) -> bool:
+        """Tell whether a span of this trace is held: a tool or the `root` of a turn that a golden may want."""
         if not root and fact.role is not Role.TOOL:
             return False
         if trace.recognised == 0 and not (root and fact.session_keys):

@@ -43,7 +43,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
 )
 from goldspan.collector_processor.encoded_spans.trace_selection import TraceSelection
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
-from goldspan.collector_processor.engine.trace_machine import TraceMachine, TraceRecords
+from goldspan.collector_processor.engine.trace_machine import TraceMachine, TraceRecords, is_root
 from goldspan.collector_processor.stream.rows_and_messages import (
     FORMAT,
     chunks,
@@ -391,7 +391,7 @@ class TraceStage:
         for fact, span in zip(self._selection.facts(group), group.spans, strict=True):
             if fact is None or not fact.span_id or not self._add_span(trace, fact, now, outputs):
                 continue
-            if self._context.hold and self._machine.may_get_score(trace, fact):
+            if self._context.hold and self._machine.may_get_score(trace, fact, root=is_root(fact)):
                 trace.held[fact.span_id] = _HeldSpan(span, group.envelope, now)
                 yield span
 

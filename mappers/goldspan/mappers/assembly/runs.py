@@ -20,7 +20,6 @@ from goldspan.mappers.span_facts import (
     SpanFacts,
     first_captured,
     first_known,
-    joined_context,
 )
 from goldspan.scoring.sessions import Session, ToolCall, Turn, UserMessages, unchanged_start
 from goldspan.scoring.turn_join import DEFAULT_RUN_IDLE
@@ -299,10 +298,12 @@ def _spans_of(fragments: TurnFragments) -> Sequence[SpanFacts]:
 def _content_of(roots: Sequence[SpanFacts], spans: Sequence[SpanFacts]) -> ContextFacts:
     """Return a turn's content: what was asked first, and what was said last, best by the turn's root."""
     context = [span.context for span in [*roots, *spans] if span.context is not NO_CONTEXT]
-    last = joined_context([span.context for span in reversed(roots)] + context[::-1])
-    messages = first_captured(one.messages for one in reversed(context))
-    first = joined_context(context)
-    return ContextFacts(first.user_text, last.answer, messages, first.tool_definitions)
+    return ContextFacts(
+        first_captured(one.user_text for one in context),
+        first_captured(one.answer for one in [*(span.context for span in reversed(roots)), *reversed(context)]),
+        first_captured(one.messages for one in reversed(context)),
+        first_captured(one.tool_definitions for one in context),
+    )
 
 
 def _user_messages(spans: Sequence[SpanFacts]) -> tuple[UserMessages, ...]:
