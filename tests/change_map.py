@@ -99,7 +99,7 @@ class Seen:
         for source in filter(os.path.isfile, data.measured_files()):
             inside = lines_in_functions(Path(source).read_text("utf-8"))
             for line, files in data.contexts_by_lineno(source).items():
-                for file in files if line in inside else ():
+                for file in filter(None, files if line in inside else ()):  # threads run on between two tests
                     lines[file].setdefault(Path(source).relative_to(ROOT).as_posix(), []).append(line)
         note = {"seconds": self._seconds, "lines": lines, "opened": {k: sorted(v) for k, v in self._opened.items()}}
         (self._folder / f"{os.getpid()}.json").write_text(json.dumps(note), "utf-8")

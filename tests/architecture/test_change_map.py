@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from change_map import START, TestMap, chosen_tests, exists, lines_in_functions, map_of, modules, updated
+from change_map import START, TestMap, chosen_tests, exists, is_test_file, lines_in_functions, map_of, modules, updated
 
 HERE = "tests/architecture/test_change_map.py"
 MODULE = "scoring/goldspan/scoring/sessions.py"
@@ -14,8 +14,9 @@ def test_every_module_has_tests() -> None:
 
 
 def test_every_test_file_and_every_source_exists() -> None:
-    listed = {*HELD.seconds, *HELD.tests, *(file for files in HELD.tests.values() for file in files)}
-    assert sorted(path for path in listed if not exists(path)) == [], "make test-map"
+    files = {*HELD.seconds, *(file for files in HELD.tests.values() for file in files)}
+    assert sorted(path for path in {*files, *HELD.tests} if not exists(path)) == [], "make test-map"
+    assert sorted(path for path in files if not is_test_file(path)) == []
 
 
 def note(**lines: list[int]) -> dict[str, object]:
