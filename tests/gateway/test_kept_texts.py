@@ -220,6 +220,23 @@ def test_a_session_with_too_much_text_is_incomplete_and_does_not_fail(tmp_path: 
     assert driver.worker.problems["dropped_text"]
 
 
+@pytest.mark.parametrize("room", [True, False])
+def test_a_session_whose_text_left_while_it_was_quiet_is_incomplete_once_more_comes(room: bool) -> None:
+    first, second = turn("quiet", 3), turn("other", 3)
+    with compressing_at_once():
+        driver = Driver(SAMPLED, None, SETTINGS)
+        sent(driver, first[:-1])
+        if not room:
+            tenant_of(driver).texts.max_bytes = tenant_of(driver).texts.size
+        sent(driver, second)
+        sent(driver, first[-1:])
+        driver.end()
+    said = [one for one in driver.said().values() if one["gen_ai.conversation.id"] == "quiet"]
+    incomplete = [one for one in said if one.get(f"{one['gen_ai.evaluation.name']}.incomplete")]
+    assert said
+    assert incomplete == ([] if room else said)
+
+
 def test_definitions_are_kept_once_for_all_sessions() -> None:
     driver = Driver(SAMPLED, None, SETTINGS)
     for number in range(20):

@@ -298,13 +298,17 @@ def test_a_session_is_incomplete_as_long_as_a_fragment_is() -> None:
         assert {one.incomplete for one in results.evaluations} == {incomplete}
 
 
-def test_more_text_than_a_trace_may_have_makes_results_incomplete() -> None:
+@pytest.mark.parametrize("restarts", [True, False])
+def test_more_text_than_a_trace_may_have_makes_results_incomplete(restarts: bool) -> None:
     scorer = scorer_of(metrics=WITHOUT_GOLDEN)
     for size, incomplete in ((1_000, None), (1_100_000, True)):
         document = turn_request("a", ("look", {"at": "pier"}), user="go to the pier " + "x" * size)
         context = StreamContext.of(GoldenIndex(sample=1.0), EngineSettings(scorer=scorer))
         stream = stream_of((0, 0, document), context=context)
         read(stream, stream.first[0])
+        if restarts:
+            stream.first[0].commit()
+            stream.first[0].restart()
         idle(stream, 100)
         found = {
             one.get("tool_parameter_grounding.incomplete")

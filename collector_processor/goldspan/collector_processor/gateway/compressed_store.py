@@ -161,8 +161,8 @@ class CompressedStore(MemoryStore):
 
     def _decompressed(self, trace_id: str, small: bytes) -> TraceState:
         content: tuple[Any, ...] = msgspec.msgpack.decode(zlib.decompress(small))
-        last, counted, lost, has_lost_text, records = content
-        trace = TraceState(trace_id, last, counted=counted, lost=lost, lost_text=has_lost_text)
+        last, counted, lost, records = content
+        trace = TraceState(trace_id, last, counted=counted, lost=lost)
         for record in records:
             fact = decode_record(record, self._texts.find)
             trace.lost_text = trace.lost_text or lost_text(fact)
@@ -174,7 +174,7 @@ class CompressedStore(MemoryStore):
 
 def _compressed(trace: TraceState) -> bytes:
     records = [*map(encode_record, trace.spans.values()), *map(encode_record, trace.logs.values())]
-    content = (trace.last, trace.counted, trace.lost, trace.lost_text, records)
+    content = (trace.last, trace.counted, trace.lost, records)
     return zlib.compress(msgspec.msgpack.encode(content), 1)
 
 
