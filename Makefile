@@ -43,7 +43,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-change test-map test-all test-sdk test-adk test-adapters test-integrations test-zero-code test-spark test-javascript test-java test-go test-servers check coverage \
-	conformance docs bench \
+	conformance variations docs bench \
 	lint mypy pyright bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector jaeger record try try-kafka test-kafka wheel clean
 
 help: ## list the targets
@@ -78,6 +78,9 @@ coverage: $(COVERAGE) ## branches that the tests of `make test` take; fails belo
 
 conformance: $(TEST) ## every recording compared with what its agent did; ARGS= names some, or a folder of others with its truth.json
 	$(BIN)/python tests/conformance/recordings.py $(ARGS)
+
+variations: $(TEST) ## every recording written in every way: what is read right, what is said, what is silently wrong
+	PYTHONPATH=tests $(BIN)/python -m conformance.variations $(ARGS)
 
 docs: $(SDK_VENVS)/docs/.ready ## build the documentation and the API reference into site/; fails on a broken link
 	NO_MKDOCS_2_WARNING=1 $(SDK_VENVS)/docs/bin/mkdocs build --strict
