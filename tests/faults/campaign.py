@@ -22,6 +22,7 @@ from pathlib import Path
 from faults.forked_gateway import Nursery
 from faults.injection import KINDS, LIMITS, Fault
 from faults.night import FIRST, PATIENCE, SECOND, Morning, Night, expected
+from rigs.operator_acts import ACTS
 
 PROTOCOLS = ("http/protobuf", "grpc")
 _A_WHILE, _TILL_DAWN = 0.8, 60.0
@@ -41,6 +42,8 @@ class Case:
         fault = self.fault
         if fault.storm:
             return f"{self.protocol} {self.life}: storm {fault.seed}: {fault.storm:.0%} for {fault.seconds} s"
+        if fault.begins == "half":
+            return f"{self.protocol} {self.life}: operator: {fault.kind}"
         if fault.begins:
             return f"{self.protocol} {self.life}: {fault.kind} from the {fault.begins}, for {fault.seconds} s"
         lasts = f" for {fault.seconds} s" if fault.seconds else ""
@@ -105,6 +108,7 @@ def cases_of(protocol: str, quiet: Morning, known: set[tuple[str, str]]) -> list
             for share in (0.02, 0.1)
             for seed in range(4)
         ]
+        found += [Case(protocol, life, Fault(kind=act, begins="half")) for act in ACTS]
     for kind in ("ENOSPC", "EMFILE", "EIO", "locked"):
         found.append(Case(protocol, SECOND, Fault(kind=kind, seconds=_TILL_DAWN, begins="end")))
         found.append(Case(protocol, SECOND, Fault(kind=kind, seconds=3.0, begins="start")))

@@ -82,8 +82,9 @@ class Fault:
     """The how-manieth call at the site."""
     seconds: float = 0.0
     """How long every call fails to which that can happen; 0: only this one fails."""
-    begins: Literal["start", "end"] | None = None
-    """Every call fails to which that can happen, wherever it is: from the process' start, or once all was sent."""
+    begins: Literal["start", "end", "half"] | None = None
+    """Every call fails to which that can happen, wherever it is: from the process' start, or once all was sent. Or
+    no call fails: when half was sent, an operator does something to the journal's folder (`rigs/operator_acts.py`)."""
     storm: float = 0.0
     """The share of all calls, at any site, that fail in any way that is possible there, for `seconds`."""
     seed: int = 0

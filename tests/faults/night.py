@@ -15,7 +15,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -34,6 +34,7 @@ from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import load_goldens
 from rigs.downstream import Downstream, HttpAnswer, grpc_downstream, http_downstream
+from rigs.operator_acts import ACTS, unmount
 from rigs.otlp_containers import as_message
 from rigs.pipeline_rig import Said, cut_up, events_in, newest, said_by_replay, spans_in
 from rigs.trace_requests import plain_request, request, turn_request
@@ -216,6 +217,7 @@ class Night:
         began = time.monotonic()
         with contextlib.ExitStack() as at_end:
             self._downstream: Downstream = at_end.enter_context(_DOWNSTREAMS[self._protocol]())
+            at_end.callback(lambda: unmount(self._folder / "journal"))
             at_end.callback(self._end_process)
             self._write_goldens(0)
             endpoint = self._downstream.endpoint
@@ -253,8 +255,7 @@ class Night:
         self._gateway.send_signal(signal.SIGHUP)
         self._wait(lambda: items_in(self._arrived()).keys() >= _items(first), 2.0)
         self._answer(503)
-        for one in second:
-            self._send(one)
+        self._send_all(second)
         time.sleep(0.4)
         self._end_process()
 
@@ -262,8 +263,7 @@ class Night:
         """Recover, send the last turns and a late span, and come to rest."""
         self._start(SECOND)
         self._answer(200)
-        for one in load()[2]:
-            self._send(one)
+        self._send_all(load()[2])
         if (fault := self._faults.get(SECOND)) is not None and fault.begins == "end":
             self._gateway.ask("begin")
             time.sleep(1.0)
@@ -376,6 +376,16 @@ class Night:
             self._channel = None
 
     # Clients and the back-end.
+
+    def _send_all(self, part: Sequence[Sent]) -> None:
+        """Send requests; halfway an operator may come, whose work is mended in about a second."""
+        fault = None if self._life is None else self._faults.get(self._life)
+        for at, one in enumerate(part):
+            if at == len(part) // 2 and fault is not None and fault.begins == "half":
+                ACTS[fault.kind](self._folder / "journal")
+                self._result.failed += 1
+                time.sleep(2.0)
+            self._send(one)
 
     def _send(self, sent: Sent) -> None:
         """Send until it is acknowledged."""

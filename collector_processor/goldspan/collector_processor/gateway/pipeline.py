@@ -174,7 +174,7 @@ class Intake:
             return Accepted(), self._journal.append(request, self._now())
         except LogFullError as error:
             return self._busy("full", _RETRY_LATER, str(error)), None
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the request is not on the disk
             self._on_failure("journal", error)
             return self._busy("journal_failed", _RETRY_LATER, f"the journal cannot be written: {error}"), None
 

@@ -65,6 +65,7 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
             export_timeout_millis,
             **_supported(meter_provider=options.get("meter_provider")),
         )
+        processors.add(self)
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Stamp the session of the enclosing `session_scope`."""
@@ -96,6 +97,11 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
 
         return exporter.run_within(seconds, flush)
 
+    def end_of_input(self, seconds: float) -> bool:
+        """Score and export everything as if no span would follow. False: not done in time."""
+        exporter, flush_queue = self._scoring_exporter, super().force_flush
+        return exporter.run_within(seconds, lambda: flush_queue() and exporter.end_of_input(seconds))
+
     def shutdown(self) -> None:
         """Export everything and close the inner exporter. May be called again."""
         if self._at_exit is not None:
@@ -112,12 +118,15 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
 
     def _flush_at_exit(self) -> None:
         """Export everything. All of the exit waits `SHUTDOWN_TIMEOUT` at most, this and the provider's shutdown."""
-        exporter, flush_queue = self._scoring_exporter, super().force_flush
         self._exits_at = time.monotonic() + SHUTDOWN_TIMEOUT
         try:
-            exporter.run_within(SHUTDOWN_TIMEOUT, lambda: flush_queue() and exporter.end_of_input())
+            self.end_of_input(SHUTDOWN_TIMEOUT)
         except BaseException:
             _logger.debug("could not flush at exit", exc_info=True)
+
+
+processors: weakref.WeakSet[ToolParameterMatchSpanProcessor] = weakref.WeakSet()
+"""Those of this process."""
 
 
 def _supported(**arguments: Any) -> dict[str, Any]:

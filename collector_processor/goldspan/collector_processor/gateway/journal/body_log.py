@@ -80,6 +80,16 @@ class _Segment:
     damaged: bool = False
     unread: bool = False
     """Some of it could not be read, so it stays."""
+    file: int | None = None
+    """Its descriptor, through which it can be read when its name is gone."""
+    unsynced: bool = False
+    """A sync of it failed. The system says so once, so nothing that waits for one may be acknowledged."""
+
+    def close(self) -> None:
+        if self.file is not None:
+            file, self.file = self.file, None
+            with contextlib.suppress(OSError):
+                os.close(file)
 
 
 class BodyLog:
@@ -96,7 +106,8 @@ class BodyLog:
         self._lock = threading.Lock()
         self._sync_lock = threading.Lock()
         self._segments: list[_Segment] = []
-        self._file: int | None = None
+        self._current: _Segment | None = None
+        """The one that is written to."""
         self._written = 0
         """Bodies written since the start."""
         self._synced = 0
@@ -149,9 +160,10 @@ class BodyLog:
             mine = self._written
         if self._sync:
             try:
-                self._sync_up_to(mine)
+                self._sync_up_to(mine, segment)
             except OSError:
-                segment.waiting.discard(number)  # it is not acknowledged, so the client sends it again
+                with self._lock:
+                    segment.waiting.discard(number)  # it is not acknowledged, so the client sends it again
                 raise
         return LogEntry(
             number,
@@ -166,13 +178,17 @@ class BodyLog:
 
     def body(self, entry: LogEntry) -> bytes:
         """Read a body. Raises `BodyGoneError` if its file is gone, or `OSError`: then try again."""
+        with self._lock:
+            # By its descriptor: the name may be gone, or mean another file.
+            kept = next((one.file for one in self._segments if one.path == entry.segment), None)
+            if kept is None:
+                raise BodyGoneError(f"{entry.segment} is gone")
+            file = os.dup(kept)
         try:
-            with entry.segment.open("rb") as file:
-                file.seek(entry.offset)
-                body = file.read(entry.size)
-                left = os.fstat(file.fileno()).st_size - entry.offset
-        except FileNotFoundError:
-            raise BodyGoneError(f"{entry.segment} is gone") from None
+            body = os.pread(file, entry.size, entry.offset)
+            left = os.fstat(file).st_size - entry.offset
+        finally:
+            os.close(file)
         if left < entry.size:
             raise BodyGoneError(f"{entry.segment} is shorter than it was")
         before, check = entry.check
@@ -193,41 +209,58 @@ class BodyLog:
             return self._delete(old, tight=tight)
 
     def close(self) -> None:
-        """Close the file that is being written."""
+        """Close the files."""
         with self._lock:
-            self._close()
+            self._current = None
+            for segment in self._segments:
+                segment.close()
 
-    def _close(self) -> None:
-        if self._file is not None:
-            file, self._file = self._file, None
-            with contextlib.suppress(OSError):
-                os.close(file)
+    def restore(self) -> None:
+        """Write the segments again whose names are gone or mean other files. Raises `OSError`."""
+        with self._lock:
+            for segment in self._segments:
+                if segment.file is not None and not is_at(segment.path, identity(segment.file)):
+                    file = _copied(segment.file, segment.path)
+                    segment.close()
+                    segment.file = file
+
+    def _end_segment(self) -> None:
+        """Write to the current segment no more. What waits for a sync of it is written, or is not acknowledged."""
+        segment, self._current = self._current, None
+        if segment is not None and segment.file is not None and self._sync:
+            try:
+                os.fdatasync(segment.file)
+            except OSError:
+                segment.unsynced = True
 
     def _open(self, size: int) -> _Segment:
         """Return the segment to write to: a new one if the last is full or of an earlier process."""
-        if self._file is not None and self._segments[-1].size + size <= self._segment_bytes:
-            return self._segments[-1]
-        path = self._folder / f"bodies-{self._next:016d}.log"
-        if self._file is not None and self._sync:
-            os.fdatasync(self._file)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600)
+        if (segment := self._current) is not None and segment.size + size <= self._segment_bytes:
+            if segment.file is None or not is_at(segment.path, identity(segment.file)):
+                raise OSError(errno.ESTALE, "was deleted or replaced", str(segment.path))
+            return segment
+        self._end_segment()
+        segment = _Segment(self._folder / f"bodies-{self._next:016d}.log")
+        segment.file = os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600)
         try:
             if self._sync:
-                _sync_folder(self._folder)
+                sync_folder(self._folder)
         except OSError:
-            os.close(file)
+            segment.close()
             raise
-        self._close()
-        self._file = file
-        self._segments = [one for one in self._segments if one.path != path]  # one that was given up empty
-        self._segments.append(_Segment(path))
-        return self._segments[-1]
+        # The same name may have been given up empty.
+        for before in [one for one in self._segments if one.path == segment.path]:
+            before.close()
+            self._segments.remove(before)
+        self._segments.append(segment)
+        self._current = segment
+        return segment
 
     def _write(self, parts: list[bytes]) -> _Segment:
         """Append to the newest segment, or to a new one if the system lets that one grow no more."""
         total = sum(map(len, parts))
         segment = self._open(total)
-        file, whole = cast("int", self._file), segment.size
+        file, whole = cast("int", segment.file), segment.size
         try:
             written = os.writev(file, parts)
             if written < total:
@@ -238,27 +271,34 @@ class BodyLog:
             try:
                 os.ftruncate(file, whole)  # a torn record would cost the reader a search for the next one
             except OSError:
-                self._file = None  # the next record begins a new segment
-                with contextlib.suppress(OSError):
-                    os.close(file)
+                self._end_segment()  # the next record begins a new segment
             if error.errno != errno.EFBIG or not whole:
                 raise
-            self._close()
+            self._end_segment()
             return self._write(parts)
         return segment
 
-    def _sync_up_to(self, number: int) -> None:
+    def _sync_up_to(self, number: int, segment: _Segment) -> None:
         """Wait for the disk; threads that wait at the same time share one wait."""
         with self._sync_lock:
-            if self._synced >= number:
-                return
             with self._lock:
-                written, file = self._written, os.dup(cast("int", self._file))
+                ended, written = segment is not self._current, self._written
+                file = None if ended or self._synced >= number else os.dup(cast("int", segment.file))
             try:
-                os.fdatasync(file)
+                if file is not None:
+                    os.fdatasync(file)
+                    self._synced = written
+            except OSError:
+                with self._lock:
+                    segment.unsynced = True
+                    if segment is self._current:
+                        self._end_segment()
+                raise
             finally:
-                os.close(file)
-            self._synced = written
+                if file is not None:
+                    os.close(file)
+            if segment.unsynced:
+                raise OSError(errno.EIO, "could not be synced", str(segment.path))
 
     def _read_patiently(self, segment: _Segment) -> list[LogEntry]:
         """Return the bodies in a segment; after several errors those before the place that cannot be read."""
@@ -280,6 +320,8 @@ class BodyLog:
 
     def _read(self, segment: _Segment) -> Iterator[LogEntry]:
         with segment.path.open("rb") as file:
+            segment.close()
+            segment.file = os.dup(file.fileno())
             segment.size = os.fstat(file.fileno()).st_size
             at = 0
             while at + _HEADER.size <= segment.size:
@@ -304,10 +346,10 @@ class BodyLog:
     def _delete(self, segments: list[_Segment], *, tight: bool) -> list[int]:
         deleted: list[int] = []
         for segment in segments:
-            if segment is self._segments[-1] and self._file is not None:
+            if segment is self._current:
                 if segment.size < self._segment_bytes and not tight:
                     continue  # still written to
-                self._close()
+                self._current = None
             try:
                 if segment.damaged:
                     segment.path.replace(segment.path.with_suffix(".damaged"))
@@ -319,17 +361,59 @@ class BodyLog:
                 pass
             except OSError:
                 continue  # the next call tries again
+            segment.close()
             self._segments.remove(segment)
             deleted += segment.numbers
         return deleted
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk. Raises `OSError`."""
     file = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+Identity = tuple[int, int]
+"""Device and number of a file."""
+
+
+def identity(file: int | Path) -> Identity:
+    """Return which file this is. Raises `OSError`."""
+    found = os.stat(file)  # noqa: PTH116 - of descriptors too
+    return found.st_dev, found.st_ino
+
+
+def is_at(path: Path, wanted: Identity) -> bool:
+    """Tell whether a path means this file. Raises `OSError` if that cannot be told."""
+    try:
+        return identity(path) == wanted
+    except FileNotFoundError:
+        return False
+
+
+def _copied(file: int, path: Path) -> int:
+    """Write what is in a file to a path that means none, and return its descriptor. Raises `OSError`."""
+    if path.exists():
+        raise OSError(errno.EEXIST, "is another file now", str(path))
+    part = path.with_suffix(".part")
+    copy = os.open(part, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600)
+    try:
+        at = 0
+        while content := os.pread(file, _CHUNK, at):
+            at += len(content)
+            while content:
+                content = content[os.write(copy, content) :]
+        os.fsync(copy)
+        part.replace(path)
+        sync_folder(path.parent)
+    except OSError:
+        os.close(copy)
+        part.unlink(missing_ok=True)
+        raise
+    return copy
 
 
 def number_of(path: Path) -> int:

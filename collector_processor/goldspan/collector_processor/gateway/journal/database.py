@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import json
 import os
 import sqlite3
@@ -17,7 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.collector_processor.compression import crc32
-from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, number_of, size_of, write_private
+from goldspan.collector_processor.gateway.journal.body_log import (
+    BodyGoneError,
+    Identity,
+    identity,
+    is_at,
+    number_of,
+    size_of,
+    sync_folder,
+    write_private,
+)
 
 _FORMAT = 1
 """The version of the tables, in `pragma user_version`. Version 0 had no check sums."""
@@ -101,6 +111,8 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._log = b""
         """The log of transactions before SQLite opened it: it deletes what it does not recognise."""
+        self._open_files: dict[Path, Identity] = {}
+        """Those that SQLite has open; it would go on with them when their names are gone."""
         self.size = 0
         """Bytes of all files of the database, as of the last transaction."""
         self.is_new = False
@@ -268,6 +280,36 @@ class Database:
     def _measure(self) -> None:
         self.size = sum(map(size_of, self._parts.values()))
 
+    def _note_files(self) -> None:
+        for part in (self._parts[""], self._parts["-wal"]):
+            if part not in self._open_files:
+                with contextlib.suppress(OSError):
+                    self._open_files[part] = identity(part)
+
+    def restore(self) -> None:
+        """Write the database again if the name of a file of it is gone or means another file. Raises `OSError`."""
+        self._note_files()
+        gone = [part for part, wanted in self._open_files.items() if not is_at(part, wanted)]
+        if not gone or self._connection is None:
+            return
+        if other := next((part for part in gone if part.exists()), None):
+            raise OSError(errno.EEXIST, "is another file now", str(other))
+        copy = self.path.with_name(f"{self.path.name}.part")
+        copy.unlink(missing_ok=True)
+        try:
+            os.close(os.open(copy, os.O_RDWR | os.O_CREAT, 0o600))
+            with contextlib.closing(sqlite3.connect(copy)) as target:
+                self._connection.backup(target)
+            self.close()
+            for ending in _ENDINGS[1:]:  # SQLite would apply the log to another database, too
+                self._parts[ending].unlink(missing_ok=True)
+            copy.replace(self.path)
+            sync_folder(self.path.parent)
+        except sqlite3.Error as error:
+            copy.unlink(missing_ok=True)
+            raise OSError(f"{self.path} was deleted and cannot be written again: {error}") from error
+        self._opened()
+
     # Opening.
 
     def _opened(self) -> None:
@@ -278,6 +320,7 @@ class Database:
         except sqlite3.DatabaseError as error:
             self._recover_from(error, self._log)
         self._log = b""
+        self._note_files()
         self._measure()
 
     def _connect(self) -> sqlite3.Connection:
@@ -305,6 +348,7 @@ class Database:
         except BaseException:
             connection.close()
             raise
+        self._open_files.clear()
         return connection
 
     def _check(self, connection: sqlite3.Connection) -> None:

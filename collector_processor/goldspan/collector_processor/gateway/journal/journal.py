@@ -29,6 +29,8 @@ from goldspan.collector_processor.gateway.journal.body_log import (
     LogEntry,
     LogFullError,
     Reserve,
+    identity,
+    is_at,
     make_private,
     size_of,
 )
@@ -49,7 +51,6 @@ except ImportError:  # pragma: no cover - Windows: the folder is not guarded aga
     fcntl = None  # type: ignore[assignment]
 
 _FILES = ("lock", "state.db*", "bodies-*", "reserve", "unreadable-rows.jsonl")
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _LARGEST_RESERVE, _LARGEST_CHECKPOINT, _LARGEST_SEGMENT = 16 << 20, 16 << 20, 32 << 20
 _PACKED = b"\x01"
 """The first byte of ids of spans as they are encoded now."""
@@ -159,7 +160,7 @@ class Journal:
         self._reserve = Reserve(folder / "reserve", min(_LARGEST_RESERVE, room // 32))
         self._reserved = self._reserve.size
         self._full: str | None = None
-        """Why the disk is full; None while it is not."""
+        """Why the disk takes nothing; None while it does."""
         self._over_bound = ""
         """Why no further body is accepted although the disk is not full; empty if one is."""
         self._is_behind = False
@@ -253,8 +254,7 @@ class Journal:
         try:
             entry = self._log.append(request, received)
         except OSError as error:
-            if error.errno in _NO_ROOM:
-                self._full = str(error.strerror)
+            self._full = error.strerror or str(error)
             raise
         self._over_bound = ""
         return entry
@@ -313,6 +313,11 @@ class Journal:
         if not now and time.monotonic() - self._checked_at < _CHECK_INTERVAL:
             return
         self._checked_at = time.monotonic()
+        try:
+            self._restore()
+        except OSError as error:
+            self._full = error.strerror or str(error)
+            return
         if self._is_tight:
             self._deleted += self._log.done(set(), 0.0, tight=True)
         with self._database_lock:
@@ -327,6 +332,23 @@ class Journal:
         if self.size > (bound := self.bound):  # not ready yet: the next request would be refused
             self._over_bound = self._said_over(bound)
         self._full = None
+
+    def _restore(self) -> None:
+        """Write what is open again where its name is gone: a cleaner deleted it, or a volume was replaced.
+
+        Raises `OSError` if the folder cannot be written, or now belongs to another process.
+        """
+        lock = self._folder / "lock"
+        if not is_at(lock, identity(self._lock_file)):
+            make_private(self._folder, ())
+            before, self._lock_file = self._lock_file, _locked(lock)
+            os.close(before)
+        if not os.access(self._folder, os.W_OK):
+            raise OSError(errno.EROFS, "cannot be written", str(self._folder))
+        self._log.restore()
+        with self._database_lock:
+            self._database.restore()
+        self._reserved = self._reserve.size
 
     def close(self) -> None:
         """Close all files. The next process recovers from them."""
