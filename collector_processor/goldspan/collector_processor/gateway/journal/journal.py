@@ -338,13 +338,13 @@ class Journal:
 
         Raises `OSError` if the folder cannot be written, or now belongs to another process.
         """
-        lock = self._folder / "lock"
+        lock = self.folder / "lock"
         if not is_at(lock, identity(self._lock_file)):
-            make_private(self._folder, ())
+            make_private(self.folder, ())
             before, self._lock_file = self._lock_file, _locked(lock)
             os.close(before)
-        if not os.access(self._folder, os.W_OK):
-            raise OSError(errno.EROFS, "cannot be written", str(self._folder))
+        if not os.access(self.folder, os.W_OK):
+            raise OSError(errno.EROFS, "cannot be written", str(self.folder))
         self._log.restore()
         with self._database_lock:
             self._database.restore()
