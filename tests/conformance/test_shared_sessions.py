@@ -19,6 +19,8 @@ HISTORY_ELSEWHERE = {
     "haystack-native-batch",
     "js-genkit-handover",
     "js-genkit-throw",
+    "langfuse-observe-agent",
+    "langfuse-observe-batch",
     "openai-agents-logfire-batch",
     "openai-agents-openinference-batch",
     "openai-agents-traceloop-denied",

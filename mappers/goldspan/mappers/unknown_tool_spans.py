@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from goldspan.mappers.dialects.reading.model_messages import nested
-from goldspan.mappers.dialects.reading.value_parsing import decoded, describes_parameters, literal
+from goldspan.mappers.dialects.reading.value_parsing import decoded, describes_parameters
 from goldspan.mappers.span_facts import LogFacts, ModelFacts, Role, SpanFacts
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.recorded_values import literal
 from goldspan.scoring.sessions import Capture, SpanRef
 
 MOST_SPANS = 20_000

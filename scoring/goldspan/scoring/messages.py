@@ -1,20 +1,189 @@
-"""Messages of models in any provider's format, as plain values: who said what, and which calls were answered.
+"""Messages of models in any provider's format: who said what, what was asked of tools, and what they answered.
+
+    value (JSON text, JSON within JSON, a Python repr, objects) -> raw_messages, out of whatever wraps them
+    raw message -> message_of -> Message(role, text, requests, results)
+    what a tool returned -> result_of -> MessageResult, out of the message or protocol that wraps it
 
 Known shapes: OpenTelemetry's parts, OpenAI's `tool_calls` and Responses items, Anthropic's and Bedrock's content
-blocks, Gemini's `function_call`, Vercel's `tool-call`, Genkit's `toolRequest`. They are told by their own keys, so one
-reader serves all.
+blocks, Gemini's `function_call`, Vercel's `tool-call`, Genkit's `toolRequest`, dumps of LangChain, Haystack and
+LlamaIndex, content of MCP. They are told by their own keys, so one reader serves all. The definition of a tool is no
+message, whatever role it is given.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
 
 from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.recorded_values import may_be_object, read_value
 from goldspan.scoring.sessions import Capture, Content
+
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str)
+
+
+class MessageRequest(Struct, frozen=True, gc=False):
+    """A tool call that a message asks for."""
+
+    name: str
+    arguments: object = None
+    """As recorded: an object, its JSON text, or none."""
+    call_id: str = ""
+
+
+class MessageResult(Struct, frozen=True, gc=False):
+    """What a tool answered."""
+
+    call_id: str = ""
+    content: object = None
+    """What the tool returned, out of its envelope."""
+    failed: bool = False
+    """The result is marked as an error."""
+    name: str = ""
+
+
+class Message(Struct, frozen=True, gc=False):
+    """One message of a conversation."""
+
+    role: str
+    """`user`, `assistant`, `tool` or `system`; empty if it is unknown."""
+    text: str = ""
+    requests: tuple[MessageRequest, ...] = ()
+    results: tuple[MessageResult, ...] = ()
+
+
+def read_messages(content: Content) -> tuple[Message, ...]:
+    """Return the messages that were recorded; none unless they were captured.
+
+    Text that is neither JSON nor a repr is a message of the user. What is no message is left out.
+    """
+    if content.capture is not Capture.CAPTURED:
+        return ()
+    value = read_value(content.raw)
+    found = tuple(map(message_of, raw_messages(value)))
+    if found or not (isinstance(value, str) or is_sequence(value)):
+        return found
+    texts = (value,) if isinstance(value, str) else value
+    plain = (text for text in texts if isinstance(text, str) and text.strip() and not may_be_object(text))
+    return tuple(Message("user", text) for text in plain)
+
+
+def message_of(raw: Mapping[str, Any]) -> Message:
+    """Read one message that `raw_messages` found."""
+    role, parts = role_of(raw), parts_of(raw)
+    results = tuple(_results(raw, role, parts))
+    text = "" if role == "tool" and results else _text_of(parts)
+    if results and role in ("", "user") and not text:
+        role = "tool"
+    requests = () if results and role == "tool" else tuple(_requests(raw, parts))
+    return Message(role, text, requests, results)
+
+
+# Which values are messages.
+
+_DEEPEST = 8
+"""Lists and envelopes around a message."""
+_MOST_KEYS = 64
+"""Keys of an envelope that are looked at."""
+_NO_MESSAGES = frozenset(
+    {
+        *("tools", "functions", "tool_choice", "definitions", "tool_definitions", "metadata", "usage", "schema"),
+        *("config", "generation_config", "response_metadata", "usage_metadata", "response_format", "extra"),
+    }
+)
+"""Keys of envelopes under which there are settings."""
+_CONTENT_KEYS = ("parts", "content", "contents")
+_CALL_KEYS = ("tool_calls", "toolCalls")
+_SAYING = frozenset({*_CONTENT_KEYS, *_CALL_KEYS, "text", "function_call", "_content", "blocks", "finish_reason"})
+
+
+def raw_messages(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the messages of a value in their order, out of whatever wraps them: a list of them, one, or an envelope."""
+    return _raw_messages(value, _DEEPEST)
+
+
+def _raw_messages(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
+    value = read_value(value)
+    if is_mapping(value):
+        message = unwrapped(value)
+        if _is_message(message):
+            if not is_definition(message):
+                yield message
+            return
+        found = _most_messages(message, depth - 1) if depth else ()
+        if found:
+            yield from found
+        elif not _SAYING.isdisjoint(message):
+            yield message
+    elif is_sequence(value) and depth:
+        for item in value:
+            if not isinstance(item, str) or may_be_object(item):
+                yield from _raw_messages(item, depth - 1)
+
+
+def _most_messages(envelope: Mapping[str, Any], depth: int) -> Sequence[Mapping[str, Any]]:
+    """Return the messages under the key that has the most of them, the first of several."""
+    best: Sequence[Mapping[str, Any]] = ()
+    for _, (key, held) in zip(range(_MOST_KEYS), envelope.items(), strict=False):
+        if key not in _NO_MESSAGES and (may_be_object(held) if isinstance(held, str) else held):
+            found = [one for one in _raw_messages(held, depth) if _is_message(one)]
+            if len(found) > len(best):
+                best = found
+    return best
+
+
+def _is_message(value: Mapping[str, Any]) -> bool:
+    if isinstance(value.get("role"), str):
+        return not is_sequence(value.get("messages"))
+    if not _SAYING.isdisjoint(value) and role_of(value):
+        return True
+    return not _CALLS.isdisjoint(value) or _kind(value) != ""
+
+
+def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the message inside one that only wraps it: a choice of OpenAI, a dump of LangChain."""
+    if is_mapping(inner := message.get("message")):
+        return inner
+    if is_mapping(inner := message.get("kwargs")) and "lc" in message:
+        names = message.get("id")
+        return {**inner, "role": names[-1]} if is_sequence(names) and names else inner
+    if is_mapping(inner := message.get("data")) and role_of(message):
+        return {**inner, "role": role_of(message)}
+    return message
+
+
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "args_schema", "jsonSchema")
+
+
+def is_definition(message: Mapping[str, Any]) -> bool:
+    """Say whether this defines a tool, or holds nothing but a definition."""
+    content = message.get("content")
+    if isinstance(content, str) and "parameters" in content:
+        content = read_value(content)
+    return _defines(content) if is_mapping(content) else _defines(message)
+
+
+def _defines(value: Mapping[str, Any]) -> bool:
+    inner = value.get("function")
+    holder = inner if is_mapping(inner) else value
+    if not isinstance(holder.get("name"), str) or "arguments" in holder:
+        return False
+    if any(_is_schema(holder[key]) for key in _SCHEMAS if key in holder):
+        return True
+    return holder is not value and "description" in holder and "id" not in value
+
+
+def _is_schema(value: object) -> bool:
+    value = read_value(value)
+    return is_mapping(value) and (is_mapping(value.get("properties")) or value.get("type") in ("object", "OBJECT"))
+
+
+# Who says it.
 
 _ROLES = {
     "user": "user",
@@ -24,125 +193,31 @@ _ROLES = {
     "human": "user",
     "ai": "assistant",
     "model": "assistant",
+    "chatbot": "assistant",
     "developer": "system",
     "function": "tool",
 }
-REQUEST_KEYS = ("toolUse", "function_call", "functionCall", "tool_call", "function", "toolRequest")
-"""Keys of a message's part, any of which holds a request for a tool."""
-REQUEST_TYPES = ("tool_call", "tool_use", "function_call", "tool-call", "function")
-"""Types of a part that is a request itself."""
-_ANSWER_KEYS = ("toolResult", "function_response", "functionResponse", "tool_call_result", "toolResponse")
-_ANSWER_TYPES = ("tool_call_response", "tool_result", "function_call_output", "tool-result")
-_REQUEST_KEY_SET, _ANSWER_KEY_SET = frozenset(REQUEST_KEYS), frozenset(_ANSWER_KEYS)
-_JSON = json.JSONEncoder(ensure_ascii=False, default=str)
-
-
-class Message(Struct, frozen=True, gc=False):
-    """One message of a conversation."""
-
-    role: str
-    """`user`, `assistant`, `tool` or `system`; empty if it is unknown."""
-    text: str = ""
-    requests: tuple[str, ...] = ()
-    """Ids of the calls that it asks for; empty text for one without an id."""
-    results: tuple[tuple[str, str], ...] = ()
-    """The calls that it answers: id and the result as text."""
-
-
-def read_messages(content: Content) -> tuple[Message, ...]:
-    """Return the messages that were recorded; none unless they were captured.
-
-    Text that is no JSON is a message of the user. What is no message is left out.
-    """
-    if content.capture is not Capture.CAPTURED:
-        return ()
-    return tuple(map(_message, _each(content.raw, _DEEPEST)))
-
-
-_DEEPEST = 8
-"""Lists and envelopes around a message."""
-
-
-def _each(messages: object, depth: int) -> Iterator[Mapping[str, Any]]:
-    messages = _parsed(messages)
-    if is_mapping(messages):
-        inner = messages.get("messages")
-        if is_sequence(inner) and depth:
-            yield from _each(inner, depth - 1)
-        else:
-            yield unwrapped(messages)
-    elif is_sequence(messages):
-        for item in messages if depth else ():
-            yield from _each(item, depth - 1)
-    elif isinstance(messages, str) and messages.strip():
-        yield {"role": "user", "content": messages}
-
-
-def _message(message: Mapping[str, Any]) -> Message:
-    role, parts = role_of(message), parts_of(message)
-    results = tuple([(call_id, result_text(held)) for call_id, held in _answers(message, role, parts)])
-    text = "" if role == "tool" and results else _text_of(parts)
-    if results and role in ("", "user") and not text:
-        role = "tool"
-    return Message(role, text, tuple(_requests(message, parts)), results)
-
-
-def _requests(message: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    calls = message.get("tool_calls") or message.get("toolCalls")
-    for part in (*parts, *filter(is_mapping, calls if is_sequence(calls) else ())):
-        held = () if _REQUEST_KEY_SET.isdisjoint(part) else REQUEST_KEYS
-        inner = next((found for key in held if is_mapping(found := part.get(key))), None)
-        if inner is not None:
-            yield _first_text(inner.get("toolUseId"), inner.get("ref"), inner.get("id"), part.get("id"))
-        elif part.get("type") in REQUEST_TYPES or "toolName" in part:
-            yield _first_text(part.get("call_id"), part.get("toolCallId"), part.get("id"))
-
-
-def _first_text(*values: object) -> str:
-    return next((value for value in values if isinstance(value, str) and value), "")
-
-
-def result_text(held: Mapping[str, Any]) -> str:
-    """Return the result that a message or a part of one holds, as text."""
-    for key in ("response", "result", "output", "content", "text"):
-        if (found := held.get(key)) is not None:
-            return as_text(found)
-    return ""
-
-
-def as_text(value: object) -> str:
-    """Return a recorded value as text: text as it is, text parts joined, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    if is_sequence(value) and value and all(is_mapping(part) and isinstance(part.get("text"), str) for part in value):
-        return "\n".join(part["text"] for part in value)
-    try:
-        return _JSON.encode(value)
-    except (TypeError, ValueError, RecursionError):
-        return ""
-
-
-def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the message inside one that only wraps it."""
-    if "message" not in message:
-        return message
-    inner = message["message"]
-    return inner if is_mapping(inner) else message
-
-
-def _parsed(value: object) -> object:
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return None
+_NO_ROLE = frozenset({"function"})
+"""Types of parts that are roles elsewhere."""
 
 
 def role_of(message: Mapping[str, Any]) -> str:
     """Return the role as user, assistant, tool or system; `""` if it is unknown."""
-    role = message.get("role") or message.get("type")
-    return _ROLES.get(role.lower(), "") if isinstance(role, str) else ""
+    role = message.get("role") or message.get("_role")
+    if isinstance(role, str):
+        return _role_named(role)
+    kind = message.get("type") or message.get("__class__")
+    return _role_named(kind) if isinstance(kind, str) and kind not in _NO_ROLE else ""
+
+
+@lru_cache(256)
+def _role_named(name: str) -> str:
+    """Return the role of a name: `user`, `MessageRole.USER`, `HumanMessage`, `AIMessageChunk`."""
+    bare = name.rpartition(".")[2].lower()
+    return _ROLES.get(bare.removesuffix("chunk").removesuffix("message").rstrip("_"), "") if len(bare) < 40 else ""
+
+
+# What it says.
 
 
 def parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -151,15 +226,39 @@ def parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _parts(message: Mapping[str, Any], depth: int) -> list[Mapping[str, Any]]:
-    for key in ("parts", "content", "contents"):
+    for key in (*_CONTENT_KEYS, "_content", "blocks"):
         parts = message.get(key)
         if isinstance(parts, str):
-            return [{"type": "text", "content": parts}]
+            held = read_value(parts) if depth and may_be_object(parts) else parts
+            if held is parts or not _are_parts(held):
+                return [{"type": "text", "content": parts}]
+            parts = held
         if is_sequence(parts):
-            return [part for part in parts if isinstance(part, dict) or is_mapping(part)]
+            return [_part(part) for part in parts if isinstance(part, (str, dict)) or is_mapping(part)]
         if is_mapping(parts):
-            return _parts(parts, depth - 1) if "parts" in parts and depth else [parts]
+            return _parts(parts, depth - 1) if "parts" in parts and depth else [_part(parts)]
     return [message]
+
+
+def _part(part: Any) -> Mapping[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "content": part}
+    inner = part.get("message_content")
+    return inner if is_mapping(inner) else part
+
+
+def _are_parts(value: object) -> bool:
+    """Say whether JSON text in the place of a text is the parts of a message, and no text that happens to be JSON."""
+    if is_mapping(value):
+        return is_sequence(value.get("parts"))
+    return is_sequence(value) and bool(value) and all(is_mapping(one) and _is_part(one) for one in value)
+
+
+def _is_part(value: Mapping[str, Any]) -> bool:
+    return _kind(value) != "" or value.get("type") in _TEXT_TYPES or (set(value) == {"text"})
+
+
+_TEXT_TYPES = ("text", "input_text", "output_text", "TextContent")
 
 
 def text_of(message: Mapping[str, Any]) -> str:
@@ -173,37 +272,218 @@ def _text_of(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _text(part: Mapping[str, Any]) -> str:
-    if part.get("type") in (None, "text", "input_text", "output_text"):
+    if part.get("type") in _TEXTS:
         for key in ("content", "text"):
             if isinstance(text := part.get(key), str):
                 return text
     return ""
 
 
-def answers_in(message: Mapping[str, Any], role: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the ids of the calls that a message answers, `""` for an unnamed one, each with what holds the answer."""
-    return _answers(message, role, parts_of(message))
+_TEXTS = (None, *_TEXT_TYPES)
+
+# Requests for tools, and their answers.
+
+_REQUEST, _ANSWER = "request", "answer"
+_KINDS = {
+    **dict.fromkeys(("toolcall", "tooluse", "functioncall", "function", "toolrequest"), _REQUEST),
+    **dict.fromkeys(("toolcallresponse", "toolresult", "functioncalloutput", "functionresponse"), _ANSWER),
+    **dict.fromkeys(("toolresponse", "toolcallresult", "toolcalloutput", "tooloutput"), _ANSWER),
+}
+_WRAPPERS = {
+    **dict.fromkeys(("toolUse", "tool_use", "function_call", "functionCall", "tool_call", "toolCall"), _REQUEST),
+    **dict.fromkeys(("function", "toolRequest"), _REQUEST),
+    **dict.fromkeys(("toolResult", "function_response", "functionResponse"), _ANSWER),
+    **dict.fromkeys(("tool_call_result", "toolResponse", "tool_result"), _ANSWER),
+}
+_WRAPPER_KEYS = frozenset(_WRAPPERS)
+_CALLS = frozenset(_CALL_KEYS)
+_NAMES = ("name", "toolName", "tool_name")
+_ARGUMENTS = ("arguments", "input", "args", "tool_kwargs")
+_ANSWERED = ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId")
+"""How a message names the call that it answers."""
+_IDS = (*_ANSWERED, "call_id", "ref", "tool_id", "id")
 
 
-def _answers(
-    message: Mapping[str, Any], role: str, parts: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    named = message.get("tool_call_id") or message.get("toolCallId")
-    if role == "tool" and isinstance(named, str):
-        yield named, message
-        return
-    for part in parts:
-        if not _ANSWER_KEY_SET.isdisjoint(part):
-            for key in _ANSWER_KEYS:
-                if is_mapping(inner := part.get(key)):
-                    yield _id(inner), inner
-        if part.get("type") in _ANSWER_TYPES:
-            yield _id(part), part
+def _kind(part: Mapping[str, Any]) -> str:
+    """Say whether a part is a request, an answer, or neither (`""`)."""
+    for key in () if _WRAPPER_KEYS.isdisjoint(part) else _WRAPPERS:
+        if is_mapping(part.get(key)):
+            return _WRAPPERS[key]
+    named = part.get("type") or part.get("__class__")
+    if isinstance(named, str) and (kind := _kind_named(named)):
+        return kind
+    return _REQUEST if "toolName" in part else ""
+
+
+@lru_cache(256)
+def _kind_named(name: str) -> str:
+    return _KINDS.get("".join(filter(str.isalpha, name)).lower(), "") if len(name) < 40 else ""
+
+
+def _opened(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a part with the fields of the object that it wraps: `{"id": 1, "function": {"name": "x"}}`."""
+    for _ in range(3):
+        key = (
+            None
+            if _WRAPPER_KEYS.isdisjoint(part)
+            else next((one for one in _WRAPPERS if is_mapping(part.get(one))), None)
+        )
+        if key is None:
+            break
+        inner = {name: value for name, value in part[key].items() if value is not None}
+        part = {**{name: value for name, value in part.items() if name not in (key, "type")}, **inner}
+    return part
+
+
+def _requests(message: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> Iterator[MessageRequest]:
+    """Yield the requests of a message. Some writers repeat those of the list of calls among the parts."""
+    found = [request for call in _listed_calls(message) if (request := _request(call)) is not None]
+    if not found:
+        found = [request for part in parts if (request := _request(part)) is not None]
+    if not found and is_mapping(call := message.get("function_call")):
+        found = [request for request in (_request(call, sure=True),) if request is not None]
+    yield from found
+
+
+def _listed_calls(message: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    calls = read_value(message.get("tool_calls") or message.get("toolCalls"))
+    if not calls and is_mapping(more := message.get("additional_kwargs")):
+        calls = more.get("tool_calls")
+    return filter(is_mapping, map(read_value, calls)) if is_sequence(calls) else ()
+
+
+def _request(part: Mapping[str, Any], *, sure: bool = False) -> MessageRequest | None:
+    """Read one request in any known format."""
+    if not sure and _kind(part) != _REQUEST and "arguments" not in part and part.get("type") != "tool_call":
+        return None
+    held = _opened(part)
+    name = _first(held, _NAMES)
+    if not isinstance(name, str) or not name or _defines(held):
+        return None
+    return MessageRequest(name, _first(held, _ARGUMENTS), _id(held))
+
+
+def _first(held: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    return next((found for key in keys if (found := held.get(key)) is not None), None)
 
 
 def _id(part: Mapping[str, Any]) -> str:
-    for key in ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId", "call_id", "ref", "id"):
-        if isinstance(call_id := part.get(key), str):
+    for key in _IDS:
+        if isinstance(call_id := part.get(key), str) and call_id:
             return call_id
     origin = part.get("origin")
     return _id(origin) if is_mapping(origin) and "origin" not in origin else ""
+
+
+def _results(message: Mapping[str, Any], role: str, parts: Sequence[Mapping[str, Any]]) -> Iterator[MessageResult]:
+    answers = [_result(_opened(part)) for part in parts if _kind(part) == _ANSWER]
+    if answers:
+        yield from answers
+    elif role == "tool":
+        yield _result(message)
+
+
+_RESULTS = ("response", "result", "output", "content", "_content", "tool_output", "parts", "text")
+
+
+def _result(held: Mapping[str, Any]) -> MessageResult:
+    content = _first(held, _RESULTS)
+    name = _first(held, _NAMES)
+    return MessageResult(
+        _id(held), _returned(content), _is_failed(held) or _is_failed(content), name if isinstance(name, str) else ""
+    )
+
+
+def _returned(content: Any) -> Any:
+    """Return the value that a tool returned: of parts their text, of a typed value the value."""
+    if is_mapping(content) and "value" in content and isinstance(content.get("type"), str):
+        return content["value"]  # Vercel's {"type": "json", "value": ...}
+    if is_mapping(content) and _is_protocol(content):
+        content = content["content"]
+    texts = _texts_in(content) if is_sequence(content) else None
+    return content if texts is None else texts
+
+
+def _texts_in(parts: Sequence[Any]) -> str | None:
+    """Return the text of parts that are all text; none where there are others."""
+    read = filter(is_mapping, parts)
+    texts = [text for part in read if isinstance(text := part.get("text"), str) and part.get("type") in _TEXTS]
+    return "\n".join(texts) if texts and len(texts) == len(parts) else None
+
+
+_PROTOCOL = frozenset({"content", "isError", "is_error", "structuredContent", "meta", "_meta", "type", "id", "name"})
+
+
+def _is_protocol(value: Mapping[str, Any]) -> bool:
+    """Say whether this is a result of MCP."""
+    content = value.get("content")
+    return _PROTOCOL.issuperset(value) and is_sequence(content) and _texts_in(content) is not None
+
+
+def _is_failed(held: object) -> bool:
+    """Say whether a result is marked as an error, by a field of its own."""
+    if not is_mapping(held):
+        return False
+    if any(held.get(key) is True for key in ("is_error", "isError", "error")) or held.get("status") == "error":
+        return True
+    output = held.get("output")
+    kind = (output if is_mapping(output) else held).get("type")
+    return isinstance(kind, str) and kind.startswith("error")
+
+
+_OF_A_MESSAGE = re.compile(
+    r'"tool_call_id"|"tool_use_id"|"toolUseId"|"toolCallId"|"function_call_output"|"isError"|"is_error"|"structuredContent"|"lc"'
+    r'|"type"\s*:\s*"(?:text|tool)"|tool_call_id='
+)
+"""What stands in a result that a message or a protocol wraps; other results are not parsed."""
+_ENVELOPES = ("output", "update", "result", "data", "messages")
+
+
+def result_of(value: object) -> MessageResult | None:
+    """Read a tool's result out of the message that wraps it: LangChain's, a provider's, MCP's; none where none does."""
+    if isinstance(value, str):
+        if _OF_A_MESSAGE.search(value) is None:
+            return None
+        value = read_value(value)
+    return _wrapped_result(value, 4)
+
+
+def _wrapped_result(value: object, depth: int) -> MessageResult | None:
+    if is_sequence(value):
+        typed = all(is_mapping(part) and "type" in part for part in value)
+        if typed and (texts := _texts_in(value)) is not None:
+            return MessageResult(content=texts)
+        return _wrapped_result(value[0], depth - 1) if len(value) == 1 and depth else None
+    if not is_mapping(value):
+        return None
+    message = unwrapped(value)
+    if _kind(message) == _ANSWER and _id(answer := _opened(message)):
+        return _result(answer)
+    if "content" in message and isinstance(_first(message, _ANSWERED), str):
+        found = tuple(_results(message, "tool", parts_of(message)))
+        return found[0] if len(found) == 1 else None
+    if _is_protocol(value) and ("isError" in value or "structuredContent" in value or len(value) == 1):
+        return MessageResult(content=_texts_in(value["content"]), failed=_is_failed(value))
+    inner = [key for key in _ENVELOPES if key in value]
+    held = value[inner[0]] if len(inner) == 1 and depth else None
+    return _wrapped_result(held, depth - 1) if is_mapping(held) or is_sequence(held) else None
+
+
+# Values as text.
+
+
+def result_text(result: MessageResult) -> str:
+    """Return what a tool returned as text."""
+    return "" if result.content is None else as_text(result.content)
+
+
+def as_text(value: object) -> str:
+    """Return a recorded value as text: text as it is, text parts joined, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if is_sequence(value) and value and all(is_mapping(part) and isinstance(part.get("text"), str) for part in value):
+        return "\n".join(part["text"] for part in value)
+    try:
+        return _JSON.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return ""

@@ -11,8 +11,8 @@ from typing import Any
 from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, at
 from goldspan.mappers.dialects.reading.model_messages import user_text_at
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
-from goldspan.mappers.dialects.reading.value_parsing import literal_at
 from goldspan.scoring.json_values import is_dict, is_sequence
+from goldspan.scoring.recorded_values import literal_at
 
 HAYSTACK = DialectTable(
     name="haystack",

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, at
-from goldspan.mappers.dialects.reading.model_messages import flat_messages, last_answer, nested, numbered, requests_in
-from goldspan.mappers.dialects.reading.value_parsing import decoded, literal
-from goldspan.scoring.json_values import is_dict
+from goldspan.mappers.dialects.reading.model_messages import flat_messages, last_answer, nested, requests_in
+from goldspan.mappers.dialects.reading.value_parsing import decoded
+from goldspan.scoring.json_values import is_dict, is_list
+from goldspan.scoring.recorded_values import literal
 
 _CALL_TYPE, _CALL_ID = "llm.request.type", "litellm.call_id"
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
@@ -104,14 +105,16 @@ def _raw_messages(_: SpanView, attributes: Attributes) -> Any:
     return _written(attributes, _RAW_MESSAGES)[1]
 
 
-def _leaves(attributes: Attributes, prefix: str) -> dict[str, Any]:
-    start = len(prefix)
-    return {key[start:]: value for key, value in attributes.items() if type(key) is str and key.startswith(prefix)}
+def _numbered(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
+    """Return the objects that are numbered under a prefix."""
+    leaves = {key[len(prefix) :]: value for key, value in attributes.items() if str(key).startswith(prefix)}
+    found = nested(leaves)
+    return list(filter(is_dict, found)) if is_list(found) else []
 
 
 def _flattened_calls(_: SpanView, attributes: Attributes) -> Any:
     """Return the answer with the calls that its messages lack; nothing if they hold them, or if there are none."""
-    answers = numbered(nested(_leaves(attributes, _COMPLETION)))
+    answers = _numbered(attributes, _COMPLETION)
     calls = [{"function": call} for answer in answers if is_dict(call := answer.get("function_call"))]
     messages = attributes.get(_OUTPUT)
     if not calls or requests_in(messages):
@@ -121,7 +124,7 @@ def _flattened_calls(_: SpanView, attributes: Attributes) -> Any:
 
 
 def _definitions(_: SpanView, attributes: Attributes) -> Any:
-    tools = numbered(nested(_leaves(attributes, _FUNCTION)))
+    tools = _numbered(attributes, _FUNCTION)
     return [{**tool, "parameters": decoded(tool.get("parameters"))} for tool in tools] or None
 
 

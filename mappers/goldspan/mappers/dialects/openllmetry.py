@@ -23,7 +23,6 @@ from goldspan.mappers.dialects.reading.value_parsing import (
     identifier,
     inputs,
     kwargs_only,
-    literal_at,
     name_and_arguments,
     only_text,
     plain_text,
@@ -32,6 +31,7 @@ from goldspan.mappers.dialects.reading.value_parsing import (
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict, is_list
+from goldspan.scoring.recorded_values import literal_at
 
 _KIND = "traceloop.span.kind"
 _LITELLM = ("litellm.call_id", "metadata.user_api_key_hash")

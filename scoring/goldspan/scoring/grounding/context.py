@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.scoring.grounding.conversation import Conversation, Passage
-from goldspan.scoring.messages import Message, as_text, read_messages
+from goldspan.scoring.messages import Message, as_text, read_messages, result_text
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 
 MAX_TEXT = 1 << 20
@@ -116,7 +116,7 @@ class SessionContext:
         hidden = turn.messages.capture in _HIDDEN or turn.user_text.capture in _HIDDEN
         unread = turn.messages.capture is Capture.CAPTURED and bool(turn.messages.raw) and not messages
         self._at.lacking = self._at.lacking or hidden or unread or not (heard or messages)
-        answers = {call_id: text for message in messages for call_id, text in message.results if call_id}
+        answers = {one.call_id: result_text(one) for message in messages for one in message.results if one.call_id}
         contexts = self._calls(turn.calls, answers, calls_before)
         self._messages(messages[opening:])
         if turn.answer.capture is Capture.CAPTURED:
@@ -161,8 +161,9 @@ class SessionContext:
     def _messages(self, messages: Sequence[Message]) -> None:
         last_of_user = max((at for at, one in enumerate(messages) if one.role == "user"), default=-1)
         for at, message in enumerate(messages):
-            for call_id, text in message.results:
-                self._add("tool_result", text, f"result of call {call_id}" if call_id else "result of a call")
+            for result in message.results:
+                where = f"result of call {result.call_id}" if result.call_id else "result of a call"
+                self._add("tool_result", result_text(result), where)
             if message.role != "assistant" or at < last_of_user:
                 self._add(message.role or "user", message.text)
 
@@ -207,7 +208,7 @@ def _opening(messages: Sequence[Message], calls: Sequence[ToolCall]) -> int:
     """Return how many messages were before the first call of a turn: up to the message that asks for it."""
     ids = {call.call_id for call in calls if call.call_id}
     for at, message in enumerate(messages):
-        if ids.intersection(message.requests):
+        if any(request.call_id in ids for request in message.requests):
             return at
     return max((at + 1 for at, one in enumerate(messages) if one.role == "user"), default=len(messages))
 

@@ -42,6 +42,7 @@ from goldspan.mappers.dialects.reading.value_parsing import (
 from goldspan.mappers.span_facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import STATUS_ERROR, Attributes, LogView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.messages import result_of
 from goldspan.scoring.sessions import Capture, Content
 
 # What a dialect's table is made of: rules that recognise spans, and sources of values.
@@ -496,13 +497,19 @@ class DialectTable:
         named = first_text(attributes, self.tool_name)
         name = self.name_affixes.strip(named) if named else self.span_name_affixes.strip(span.name)
         arguments = self._arguments(span, attributes)
+        call_id = identifier(first_value(self.call_id, span, attributes))
+        error = error_of(span, attributes, self.error_flags)
+        returned = first_value(self.result, span, attributes)
+        if (answer := result_of(returned)) is not None:
+            returned, call_id = answer.content, call_id or answer.call_id or None
+            error = error or ("error" if answer.failed else None)
         tool = ToolFacts(
             name,
             arguments.content,
             arguments.captures,
-            identifier(first_value(self.call_id, span, attributes)),
-            read_content(first_value(self.result, span, attributes), self.redaction_tokens),
-            error_of(span, attributes, self.error_flags),
+            call_id,
+            read_content(returned, self.redaction_tokens),
+            error,
             pseudo or name in self.pseudo_tools,
             name in self.merged_tools,
         )

@@ -21,7 +21,7 @@ from goldspan.mappers.dialects.reading.model_messages import (
     output_events,
     requests_in,
 )
-from goldspan.mappers.dialects.reading.value_parsing import describes_parameters, identifier, loads
+from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.span_evidence import (
     NO_EVIDENCE,
     RequestEvidence,
@@ -32,7 +32,8 @@ from goldspan.mappers.span_evidence import (
 from goldspan.mappers.span_facts import Role
 from goldspan.mappers.spans import NO_ATTRIBUTES, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
-from goldspan.scoring.messages import answers_in, result_text, role_of, text_of, unwrapped
+from goldspan.scoring.messages import MessageResult, message_of, raw_messages, result_text, role_of, text_of
+from goldspan.scoring.recorded_values import loads
 from goldspan.scoring.sessions import Capture
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -195,8 +196,8 @@ class _Seen:
 
     def _requests(self) -> tuple[tuple[RequestEvidence, ...], bool]:
         for said in self._said:
-            messages = messages_in(said)
-            if not messages or not any(role_of(message) in {"assistant", ""} for message in messages):
+            messages = tuple(raw_messages(said))
+            if not any(role_of(message) in {"assistant", ""} for message in messages):
                 continue
             found: list[RequestEvidence] = []
             response, answered = 0, False
@@ -217,36 +218,27 @@ class _Seen:
 
     def _input(self) -> tuple[tuple[ResultEvidence, ...], bool | None, tuple[str, ...] | None]:
         for given in self._given:
-            messages = given if isinstance(given, str) and given[:2] == "[{" else messages_in(given)
             results: list[ResultEvidence] = []
             continues: bool | None = None
             known = False
-            for held in newest_first(messages):
-                message = plain_message(held)
-                if message is None:
-                    continue
-                role = role_of(message)
-                known = known or bool(role)
-                if role == "assistant":
+            for raw in newest_first(given):
+                message = message_of(raw)
+                known = known or bool(message.role)
+                if message.role == "assistant":
                     break
-                answers = list(answers_in(message, role))
-                results += [_result(message, call_id, answer) for call_id, answer in answers]
-                if role == "tool" and not answers:
-                    results.append(_result(message, "", message))
-                if continues is None and (answers or role in {"tool", "user"}):
-                    continues = bool(answers) or role == "tool"
+                results += map(_result, message.results)
+                if continues is None and (message.results or message.role == "user"):
+                    continues = bool(message.results)
             if known:
-                users = None if continues is not False else _users(messages)
+                users = None if continues is not False else _users(given)
                 return tuple(reversed(results)), continues, users
         return (), None, None
 
 
-def _result(message: Mapping[str, Any], call_id: str, answer: Mapping[str, Any]) -> ResultEvidence:
-    name = answer.get("name") or message.get("name")
-    content = result_text(answer)
-    marked = any(answer.get(key) is True for key in ("is_error", "isError", "error")) or answer.get("status") == "error"
-    failed = True if marked else names_error(content) if content else None
-    return ResultEvidence(call_id or None, name if isinstance(name, str) else None, failed)
+def _result(result: MessageResult) -> ResultEvidence:
+    content = result_text(result)
+    failed = True if result.failed else names_error(content) if content else None
+    return ResultEvidence(result.call_id or None, result.name or None, failed)
 
 
 def _users(messages: object) -> tuple[str, ...] | None:
@@ -255,7 +247,7 @@ def _users(messages: object) -> tuple[str, ...] | None:
         return None
     users: list[str] = []
     is_free = True
-    for message in messages_in(messages):
+    for message in raw_messages(messages):
         role = role_of(message)
         if role == "assistant":
             is_free = not requests_in([message])
@@ -268,54 +260,7 @@ def _users(messages: object) -> tuple[str, ...] | None:
     return tuple(users)
 
 
-# Messages, objects and errors inside values.
-
-
-def messages_in(value: object, depth: int = _DEEPEST) -> list[Mapping[str, Any]]:
-    """Return the messages that a value holds, whatever is around them; definitions of tools are none."""
-    value = _decoded(value)
-    if not depth:
-        return []
-    if is_sequence(value):
-        found: list[Mapping[str, Any]] = []
-        for item in value:
-            found += messages_in(item, depth - 1) if not isinstance(item, str) or item[:1] in ("{", "[") else []
-        return found
-    if not is_mapping(value):
-        return []
-    if (message := plain_message(value)) is not None:
-        return [message]
-    inner = (messages_in(held, depth - 1) for key, held in value.items() if key not in _NO_MESSAGES)
-    none: list[Mapping[str, Any]] = []
-    return max(inner, key=len, default=none)
-
-
-def plain_message(held: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return a message without what its framework wraps around it; none for what is no message."""
-    kwargs, name = held.get("kwargs"), held.get("id")
-    if "lc" in held and is_mapping(kwargs) and is_sequence(name) and name:
-        held = {**kwargs, "role": str(name[-1]).removesuffix("Chunk").removesuffix("Message").lower()}
-    elif is_mapping(data := held.get("data")) and role_of(held):
-        held = {**data, "role": role_of(held)}
-    held = unwrapped(held)
-    role = role_of(held)
-    if role == "tool" and "tool_call_id" not in held and describes_parameters(held.get("content")):
-        return None
-    has_content = any(key in held for key in ("content", "parts", "contents", "tool_calls", "toolCalls"))
-    if (role and has_content) or (not role and requests_in([held])):
-        return held
-    return held if any(True for _ in answers_in(held, role)) else None
-
-
-def _decoded(value: object) -> object:
-    for _ in range(2):
-        if not isinstance(value, str) or not any(mark in value for mark in _MESSAGE_MARKS):
-            break
-        try:
-            value = loads(value)
-        except (ValueError, RecursionError):
-            return None
-    return value
+# Objects and errors inside values.
 
 
 def _objects_in(value: object) -> list[Mapping[str, Any]]:

@@ -23,7 +23,7 @@ from goldspan.mappers.dialects.reading.value_parsing import decoded, lists_and_d
 from goldspan.mappers.span_facts import ContextFacts, ToolFacts
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, SpanView
 from goldspan.scoring.json_values import is_mapping
-from goldspan.scoring.messages import answers_in, role_of
+from goldspan.scoring.messages import message_of, role_of
 from goldspan.scoring.sessions import Content
 
 DETAILS = "gen_ai.client.inference.operation.details"
@@ -96,14 +96,12 @@ def _fields_of(log: LogView) -> Mapping[str, Any]:
 
 
 def _results(messages: object) -> Iterator[ToolFacts]:
-    for message in newest_first(messages):
-        role = role_of(message)
-        if role == "assistant":
+    for raw in newest_first(messages):
+        if role_of(raw) == "assistant":
             return
-        for call_id, answer in answers_in(message, role):
-            returned = (answer[key] for key in ("response", "result", "output", "content") if key in answer)
-            if call_id and (result := next(returned, None)) is not None:
-                yield ToolFacts("", call_id=call_id, result=read_content(result))
+        for result in message_of(raw).results:
+            if result.call_id and result.content is not None:
+                yield ToolFacts("", call_id=result.call_id, result=read_content(result.content))
 
 
 def digest(place: tuple[str, str, int], identity_parts: Sequence[object]) -> str:

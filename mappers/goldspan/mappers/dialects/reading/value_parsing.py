@@ -1,4 +1,4 @@
-"""Reads recorded values: JSON text, paths into values, ids, Python reprs, the arguments of a call, schemas.
+"""Reads recorded values: paths into them, ids, the arguments of a call, what is hidden, schemas.
 
 Of arguments it tells whether they are complete (R10): absent, elided, redacted, cut off and unparsable are different
 facts, and none of them is "no arguments".
@@ -6,26 +6,13 @@ facts, and none of them is "no arguments".
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import msgspec
-
 from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence
+from goldspan.scoring.recorded_values import literal, loads
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
-
-_decode = msgspec.json.Decoder().decode
-
-
-def loads(text: str) -> Any:
-    """Parse JSON like `json.loads`, with the same values and errors: `ValueError`, `RecursionError`."""
-    try:
-        return _decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return json.loads(text)  # it knows more: NaN, lone surrogates, numbers of any size
-
 
 # Steps that dialect tables use to extract part of a recorded value. None means "not here".
 
@@ -139,52 +126,6 @@ def identifiers(attributes: Mapping[str, Any], keys: Iterable[str]) -> Iterator[
 def first_identifier(attributes: Mapping[str, Any], keys: Iterable[str]) -> str | None:
     """Return the first id under one of these keys."""
     return next((found for _, found in identifiers(attributes, keys)), None)
-
-
-# Some instrumentations record only Python reprs. Literals are parsed, never evaluated.
-
-_MAX_LENGTH = 1_000_000
-_CLOSING = {"[": "]", "{": "}", "(": ")"}
-
-
-def literal(text: str) -> Any:
-    """Return the value of a Python literal; None if the text is not a literal or is too long."""
-    if len(text) > _MAX_LENGTH:
-        return None
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return None
-
-
-def literal_at(text: str, start: int) -> tuple[Any, int]:
-    """Return the value of the list, dict or tuple literal at this position of a longer repr, and where it ends."""
-    end = _end_of_bracket(text, start)
-    return (literal(text[start:end]), end) if end else (None, start)
-
-
-def _end_of_bracket(text: str, start: int) -> int:
-    """Return the end of the bracket at `start`, skipping quoted text; 0 if it is not closed."""
-    open_brackets: list[str] = []
-    quote = ""
-    position = start
-    while position < min(len(text), start + _MAX_LENGTH):
-        character = text[position]
-        if quote:
-            if character == "\\":
-                position += 1
-            elif character == quote:
-                quote = ""
-        elif character in {"'", '"'}:
-            quote = character
-        elif character in _CLOSING:
-            open_brackets.append(_CLOSING[character])
-        elif open_brackets and character == open_brackets[-1]:
-            open_brackets.pop()
-            if not open_brackets:
-                return position + 1
-        position += 1
-    return 0
 
 
 # Which recorded values are hidden or cut off (R10): redaction tokens, length limits, marks of truncation.
