@@ -282,6 +282,29 @@ def test_the_golden_says_how_often_to_run_and_a_test_that_does_not_run_fails(pro
     result.stdout.fnmatch_lines(["E *UsageError: *goldspan.run needs the number of runs*"])
 
 
+def test_each_assertion_about_a_golden_with_repeat_is_a_result_of_its_own(project: pytest.Pytester) -> None:
+    (project.path / "goldens.yaml").write_text(
+        GOLDENS.replace("    calls: [", "    repeat: {runs: 2, passes: 1}\n    calls: [")
+    )
+    write_tests(
+        project,
+        "pytestmark = pytest.mark.golden('goldens.yaml', session='sess-1')\n\n"
+        "def test_right(goldspan, agent):\n    goldspan.run(agent, PARIS)\n    goldspan.assert_matches()\n\n"
+        "def test_wrong(goldspan, agent):\n    goldspan.run(agent, ROME)\n    goldspan.assert_matches()\n\n"
+        "def test_twice(goldspan, agent):\n    goldspan.run(agent, ROME)\n"
+        "    goldspan.assert_matches(threshold=0)\n    goldspan.assert_matches()\n",
+    )
+    result = project.runpytest_inprocess("--goldspan-report=json=report.json")
+    result.assert_outcomes(passed=1, failed=2)
+    repeats = json.loads((project.path / "report.json").read_text())["repeats"]
+    assert [(one["golden"], one["label"], one["runs"]) for one in repeats] == [
+        ("sess-1 of test_agent.py::test_right", "pass", 2),
+        ("sess-1 of test_agent.py::test_wrong", "fail", 2),
+        ("sess-1 of test_agent.py::test_twice", "pass", 2),
+        ("sess-1 of test_agent.py::test_twice (2)", "fail", 2),
+    ]
+
+
 @pytest.mark.parametrize("plugin", ["asyncio", "anyio"])
 def test_async_tests_and_runs(project: pytest.Pytester, plugin: str) -> None:
     if plugin == "asyncio":

@@ -17,6 +17,7 @@ from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMo
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import Golden
+from goldspan.scoring.goldens.golden import Repeat
 from goldspan.scoring.results import ArgumentOutcome, SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session
@@ -148,6 +149,40 @@ def test_sessions_of_a_pattern_are_compared_though_their_ids_are_new() -> None:
     ]
 
 
+FLAKY = Golden(session_pattern="nightly-*", golden_set="weather@1", criterion=Criterion(), repeat=Repeat(5, 4))
+
+
+def flaky(*scores: Score | None) -> ScoringResult:
+    """Runs of one golden of which four in five must pass."""
+    nights = [replace(scored(score), session=Session(f"nightly-{at}")) for at, score in enumerate(scores)]
+    return runs(*(replace(night, golden=FLAKY) for night in nights))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lenient", "strict"),
+    [
+        ((1, 1, 1, 1, 1), (1, 1, 0, 1, 1), "", ""),
+        ((1, 1, 1, 1, 0), (0, 1, 1, 1, 1), "", ""),
+        ((0, 0, 0, 1, 1), (0, 0, 0, 0, 1), "", ""),
+        ((1, 1, 1, 1, 0), (1, 1, 1, 0, 0), *["passed with 0.80 before, now 3 of 5 runs"] * 2),
+        ((), (1, 0, 1, 1, 1), "", ""),
+        ((), (1, 0, 1, 1, 0), *["new, 3 of 5 runs"] * 2),
+        ((), (1, 1), "", "new, 2 of 2 runs"),
+        ((), (1, 1, 1, 1, None), "", "new, 4 of 5 runs"),
+        ((1, 1, 1, 1, 1), (1, 1), "", "passed with 1.00 before, now 2 of 2 runs"),
+    ],
+)
+def test_a_golden_with_repeat_counts_as_a_whole(
+    before: tuple[Score, ...], after: tuple[Score | None, ...], lenient: str, strict: str
+) -> None:
+    for coverage, expected in ((CoverageMode.LENIENT, lenient), (CoverageMode.STRICT, strict)):
+        found = regressed(flaky(*before), flaky(*after), coverage)
+        assert [one.partition(" passed, 4 of 5 must")[0] for one in found] == (
+            [f"golden nightly-*: {expected}"] if expected else []
+        )
+        assert regressed(flaky(*after), flaky(*after), coverage) == []
+
+
 def test_a_call_the_golden_no_longer_expects_is_not_compared() -> None:
     other = call("f", argument("x", 3, ArgumentOutcome.MISMATCHED, 2), verdict=verdict(0))
     after = session("sess", verdict(1), turn(0, verdict(1), other))
@@ -198,6 +233,22 @@ def test_a_file_that_is_no_document_says_what_was_expected(content: bytes | None
 
 
 RIGHT, WRONG = {"city": "Paris", "days": 3}, {"city": "Paris", "days": 5}
+
+
+def test_a_flaky_agent_that_passes_breaks_no_build(run: Run, tmp_path: Path) -> None:
+    calls = [{"name": "get_weather", "args": RIGHT}]
+    golden = {"session_pattern": "run-*", "repeat": {"runs": 5, "passes": 4}, "calls": calls}
+    (tmp_path / "goldens.json").write_text(json.dumps({"golden_set": "weather", "goldens": [golden]}))
+    codes = []
+    for wrong in (0, 1, 2):
+        given = [("get_weather", RIGHT if number >= wrong else WRONG) for number in range(5)]
+        requests = [turn_request(f"run-{number}", call) for number, call in enumerate(given)]
+        path = write_lines(tmp_path / f"{wrong}.jsonl", *requests)
+        options = ("score", path, "--goldens", "goldens.json")
+        if not wrong:
+            (tmp_path / "before.json").write_bytes(run(*options, "--format", "json").stdout_bytes)
+        codes.append((run(*options).exit_code, run(*options, "--baseline", "before.json").exit_code))
+    assert codes == [(0, 0), (0, 0), (1, 1)]
 
 
 def test_a_build_breaks_on_regressions_only(run: Run, goldens: Path, tmp_path: Path) -> None:

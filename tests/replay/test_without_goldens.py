@@ -103,6 +103,7 @@ def test_a_metric_informs_unless_it_has_a_threshold(run: Run, tmp_path: Path) ->
     assert "get_weather (looped) x2" in said(informs)
     failing = score(run, tmp_path, [again], "--metric", "tool_call_repetition=1")
     assert failing.exit_code == 1
+    assert all(f" {name} " in said(failing) for name in ("tool_parameter_schema", "tool_parameter_grounding"))
     assert "tool_call_repetition is too low in 1 session" in said(failing)
 
 

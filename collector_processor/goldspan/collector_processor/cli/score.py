@@ -263,7 +263,7 @@ def score(
     sinks = (*sinks, *sinks_of(traces, write_back=write_back))
     with file_errors(), open_traces(traces) as files:
         goldens = _goldens(golden_files, criterion_file, threshold)
-        metrics = metrics or (() if golden_files else tuple(metric.name for metric in WITHOUT_GOLDEN))
+        metrics = metrics if golden_files else (*(metric.name for metric in WITHOUT_GOLDEN), *metrics)
         judge = None if judge_file is None else _judge(judge_file, jobs)
         scorer = _scorer(preset_name, preset_options, metrics, criterion_file, judge)
         scorer = scorer if tools_file is None else scorer.with_tools(load_tools(tools_file))

@@ -5,10 +5,12 @@ With pytest-xdist each worker has one, and the controller one of all workers.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pickle
 import shutil
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -166,9 +168,22 @@ class PytestRun:
 
     @property
     def result(self) -> ScoringResult:
-        """The results of all assertions; a session has the name of its test."""
+        """The results of all assertions; a session has the name of its test.
+
+        Each assertion about a golden with `repeat` is a result of its own: runs of several tests are not added up.
+        """
+        uses = Counter(one.golden.key for _, result in self._judged for one in result.repeats)
+        before = Counter[tuple[str, str]]()
+        sessions: list[SessionResult] = []
+        for place, result in self._judged:
+            names: dict[str, str] = {}
+            for key in (one.golden.key for one in result.repeats if uses[one.golden.key] > 1):
+                before[place.test, key] += 1
+                number = before[place.test, key]
+                names[key] = f"{key} of {place.test}" + (f" ({number})" if number > 1 else "")
+            sessions += [_of_test(one, place.test, names) for one in result.sessions]
         return ScoringResult(
-            tuple(_of_test(one, place.test) for place, result in self._judged for one in result.sessions),
+            tuple(sessions),
             problems=tuple(problem for _, result in self._judged for problem in result.problems),
             golden_sets={name: digest for _, result in self._judged for name, digest in result.golden_sets.items()},
         )
@@ -203,10 +218,16 @@ class PytestRun:
                 terminal.write_line(line, red=line.startswith((WRONG, "error")))
 
 
-def _of_test(result: SessionResult, test: str) -> SessionResult:
-    """Return the result with the test as the name of its session; without a golden, with the metrics."""
+def _of_test(result: SessionResult, test: str, goldens: Mapping[str, str]) -> SessionResult:
+    """Return the result with the test as the name of its session; without a golden, with the metrics.
+
+    `goldens` has other names of goldens with `repeat`.
+    """
     if result.session is None:
         return result
+    golden = result.golden
+    if golden is not None and result.repeated and golden.key in goldens:
+        golden = dataclasses.replace(golden, session=goldens[golden.key])
     metrics = ", ".join(metric.name for metric in result.metrics)
-    name = test if result.golden is not None else f"{test} [{metrics}]"
-    return replace(result, session=replace(result.session, id=name))
+    name = test if golden is not None else f"{test} [{metrics}]"
+    return replace(result, session=replace(result.session, id=name), golden=golden)

@@ -88,9 +88,15 @@ class _Golden(_Part):
     golden_set: str
 
 
+class _Repeat(_Golden, _Scored):
+    pass
+
+
 class _Document(_Part):
     sessions: list[_Session]
     never_seen: list[_Golden]
+    repeats: list[_Repeat] = []
+    """None in documents of versions that had no golden with `repeat`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +162,12 @@ def regressions_since(baseline: Baseline, result: ScoringResult, coverage: Cover
 
     That is a session or a call that passed, or scored higher by the same criterion, or was evaluated where it no longer
     is; a new session that fails; and a golden that is not seen any more, or is new and not seen. What could not be
-    evaluated or seen only counts with strict coverage.
+    evaluated or seen only counts with strict coverage. A golden with `repeat` counts as a whole, not its single runs.
     """
     strict = coverage is CoverageMode.STRICT
     for name, now, before in _pairs(baseline.document, result):
+        if now.repeated:
+            continue
         if before is None:
             if now.verdict.label is Label.FAIL or (strict and gaps(now)):
                 yield f"{name}: new, {_worst_words(now)}"
@@ -170,6 +178,7 @@ def regressions_since(baseline: Baseline, result: ScoringResult, coverage: Cover
             yield f"{name}: {worse}"
         yield from (f"{name}, {line}" for line in _calls(before, now, comparable=comparable, strict=strict))
         yield from (f"{name}, {line}" for line in _metrics(before.metrics, now, strict=strict))
+    yield from _repeats(baseline.document, result, strict=strict)
     if strict:
         yield from _gone(baseline.document, result)
 
@@ -214,6 +223,21 @@ def _calls(before: _Session, now: SessionResult, *, comparable: bool, strict: bo
             if worse := _worse(was, call.verdict, comparable=comparable, strict=strict):
                 place = "" if turn.expected_index is None else f"turn {turn.expected_index + 1}, "
                 yield f"{place}{printable(call.expected.name)}: {worse}"
+
+
+def _repeats(document: _Document, result: ScoringResult, *, strict: bool) -> Iterator[str]:
+    """Say which goldens with `repeat` passed and no longer do; the number of their runs that passed may differ."""
+    known = {(_set_name(one.golden_set), one.golden): one for one in document.repeats}
+    for now in result.repeats:
+        was = known.get((_set_name(now.golden.golden_set), str(plain(now.golden.key))))
+        if was is None:
+            unknown = now.label is not Label.PASS or any(map(gaps, now.runs))
+            worse = now.label is Label.FAIL or (strict and unknown)
+        else:
+            worse = bool(_worse(was, now.verdict, comparable=False, strict=strict))
+        if worse:
+            before = "new," if was is None else f"{_words(was)} before, now"
+            yield f"golden {printable(now.golden.key)}: {before} {now}"
 
 
 def _metrics(before: Iterable[_Metric], now: SessionResult, *, strict: bool) -> Iterator[str]:
