@@ -103,14 +103,17 @@ def as_string(value: object) -> Value:
     return {"stringValue": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}
 
 
+REGISTRY = DialectRegistry()
+"""One for all, since looking for dialects of other packages takes longer than reading a recording."""
+
+
 def roles_in(documents: Sequence[Document]) -> list[Role | None]:
     """Return what each record is read as: the only thing here that is asked of goldspan."""
-    registry = DialectRegistry()
     found: list[Role | None] = []
     for document in documents:
         view = next(iter(views(document, lambda problem: None)), None)
-        known = view is None or isinstance(view, LogView)
-        found.append(None if known else registry.read(view).role)
+        known = view is not None and not isinstance(view, LogView)
+        found.append(REGISTRY.read(view).role if known else None)
     return found
 
 

@@ -30,9 +30,8 @@ from typing import Any
 
 from conformance.recordings import NAMES, TRUTH
 from conformance.single_records import Document, documents_of
-from conformance.transformations import TRANSFORMATIONS, Transformation, spans_of
+from conformance.transformations import REGISTRY, TRANSFORMATIONS, Transformation, spans_of
 from goldspan.mappers import read_sessions
-from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import views
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
@@ -168,13 +167,12 @@ def original(name: str) -> Original:
 
 def requests_in(documents: Sequence[Document]) -> bool:
     """Say whether a model's output with requests is in there."""
-    registry = DialectRegistry()
-    facts = (registry.read(view) for view in views(documents, lambda problem: None) if not isinstance(view, LogView))
+    facts = (REGISTRY.read(view) for view in views(documents, lambda problem: None) if not isinstance(view, LogView))
     return any(fact.model is not None and fact.model.requests for fact in facts)
 
 
 def read(documents: Sequence[Document]) -> Reading:
-    return reading_of(read_sessions(documents, on_problem=lambda problem: None))
+    return reading_of(read_sessions(documents, registry=REGISTRY, on_problem=lambda problem: None))
 
 
 @dataclass(frozen=True)
@@ -373,13 +371,15 @@ class Table:
         return total[FALSE_DOUBT] / max(total[FALSE_DOUBT] + total[RIGHT], 1)
 
     def lines(self) -> Iterator[str]:
-        yield f"{'':44}" + "".join(f"{outcome:>12}" for outcome in OUTCOMES)
+        width = max(map(len, self.rows), default=0) + 2
+        yield f"{'':{width}}" + "".join(f"{outcome:>12}" for outcome in OUTCOMES)
         total: Counter[str] = Counter()
-        for name in (AS_RECORDED, *TRANSFORMATIONS, "pairs"):
+        listed = [name for name in (AS_RECORDED, *TRANSFORMATIONS) if name in self.rows]
+        for name in (*listed, *(name for name in self.rows if name not in listed)):
             if row := self.rows.get(name):
                 total += row
-                yield f"{name:44}" + "".join(f"{row[outcome] or '-':>12}" for outcome in OUTCOMES)
-        yield f"{'all':44}" + "".join(f"{total[outcome]:>12}" for outcome in OUTCOMES)
+                yield f"{name:{width}}" + "".join(f"{row[outcome] or '-':>12}" for outcome in OUTCOMES)
+        yield f"{'all':{width}}" + "".join(f"{total[outcome]:>12}" for outcome in OUTCOMES)
 
 
 def known_silent() -> dict[str, list[str]]:

@@ -1,0 +1,43 @@
+"""Real conversations, in the words of several instrumentations, are read as they were held."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import conversations, variations
+
+KNOWN = {
+    ("agent as a tool: LangSmith", "turns"),
+    ("models only: OpenInference", "calls"),
+    ("models only, trimmed history: OpenInference", "calls"),
+    ("failure in the text: OpenTelemetry's conventions", "failure"),
+    ("failure in the text: OpenInference", "failure"),
+    ("failure in the text: OpenLLMetry", "failure"),
+    ("failure in the text: LangSmith", "failure"),
+}
+"""What is silently wrong, by program, writer and fact. This may only shrink."""
+
+
+@pytest.mark.skipif(not conversations.DATA.is_file(), reason="the recorded data sets are not at hand")
+def test_no_conversation_is_silently_another(request: pytest.FixtureRequest) -> None:
+    held = list(conversations.conversations(conversations.DATA))
+    table, silent = variations.Table(), set[tuple[str, str]]()
+    whole = request.config.getoption("--all")
+    for one in held[:: 14 if whole else 40]:
+        for found in conversations.cases_of(one):
+            table.add(found)
+            silent |= {(found.transformation, fact) for fact in found.silent}
+    assert silent <= KNOWN
+    assert not whole or silent == KNOWN
+    assert table.share_of_false_doubts() <= variations.MOST_FALSE_DOUBTS
+
+
+def test_a_made_conversation_is_read_as_it_was_held() -> None:
+    """The judge itself: a conversation whose every turn is plain, by the conventions."""
+    asked = {"name": "find", "args": {"what": "a table"}, "result": "found", "error": None}
+    record = {"id": "made", "users": [[0, "Find a table"], [1, "And a chair"]], "calls": [asked, asked]}
+    held = conversations.conversation(record)
+    cases = {one.transformation: one.outcome for one in conversations.cases_of(held)}
+    assert cases["agent: OpenTelemetry's conventions"] == variations.RIGHT
+    assert cases["models only: OpenInference"] == variations.RIGHT
+    assert cases["agent: keys that nobody knows"] in (variations.BLIND, variations.RIGHT, variations.HONEST)
