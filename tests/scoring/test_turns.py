@@ -201,6 +201,18 @@ def test_what_became_of_each_argument_is_told() -> None:
     assert "wrong (expected 2, found 0)" in explain(found, include_values=True)
 
 
+@pytest.mark.parametrize(
+    ("made", "score", "says"), [(3, 1, "1 of 1 arguments match; extra: w"), (4, 0, "0 of 1 argum")]
+)
+def test_ignored_arguments_count_neither_in_the_score_nor_in_words(made: int, score: int, says: str) -> None:
+    expected = [call("f", x={"$ignore": True}, y={"$ignore": True}, z=3)]
+    (found,) = score_turn(expected, [call("f", x=1, z=made, w=5)]).calls
+    assert found.verdict.score == score
+    assert explain(found).startswith(says)
+    (found,) = score_turn([call("f", x={"$ignore": True})], [call("f", x=1)]).calls
+    assert explain(found) == "no arguments are expected"
+
+
 class TestNearMisses:
     def test_a_missing_call_names_what_the_nearest_call_got_wrong(self) -> None:
         actual = [call("f", x=9), call("f", x=1), call("g", x=1, y=2)]

@@ -407,8 +407,8 @@ def _of_call(call: CallResult, *, include_values: bool) -> str:
     if call.missing:
         return _of_missing(call, include_values=include_values)
     parts = [f"not evaluated: {REASON_TEXT[call.verdict.reason]}"] if call.verdict.reason is not None else []
-    if call.arguments:
-        parts.append(_matched(call))
+    if matched := _matched(call):
+        parts.append(matched)
     elif not parts:
         parts.append("no arguments are expected")
     if call.verdict.exact != 1 or call.extra_arguments:
@@ -546,14 +546,16 @@ def _of_missing(call: CallResult, *, include_values: bool) -> str:
     parts = found[:_MAX_NAMES] + ([f"and {len(found) - _MAX_NAMES} more"] if len(found) > _MAX_NAMES else [])
     if call.verdict.reason is not None:
         parts.insert(0, f"not evaluated: {REASON_TEXT[call.verdict.reason]}")
-    if call.arguments:
-        parts.append(_matched(call))
+    if matched := _matched(call):
+        parts.append(matched)
     return "; ".join(parts)
 
 
 def _matched(call: CallResult) -> str:
-    matched = [argument for argument in call.arguments if argument.outcome is _MATCHED]
-    return f"{len(matched)} of {len(call.arguments)} arguments match"
+    """Say how many arguments match of those that count; nothing where none counts."""
+    counted = [argument for argument in call.arguments if argument.outcome is not ArgumentOutcome.IGNORED]
+    matched = sum(argument.outcome is _MATCHED for argument in counted)
+    return f"{matched} of {len(counted)} arguments match" if counted else ""
 
 
 def _differences(call: CallResult, *, include_values: bool) -> list[str]:
