@@ -24,10 +24,11 @@ def test_delays_are_counted_in_buckets_each_with_those_below() -> None:
 
 
 def test_a_delay_is_from_the_first_attempt_to_the_answer() -> None:
-    began = time.monotonic()
+    attempts: list[float] = []
 
     def answer(request: ExportRequest) -> DeliveryResult:
-        return Retry(None, "away") if time.monotonic() < began + 0.3 else Delivered()
+        attempts.append(time.monotonic())
+        return Retry(None, "away") if attempts[-1] < attempts[0] + 0.3 else Delivered()
 
     pipeline = GatewayPipeline(
         load_goldens({"format": 1, "golden_set": "g", "goldens": []}),
@@ -40,5 +41,5 @@ def test_a_delay_is_from_the_first_attempt_to_the_answer() -> None:
         return next(value for name, _, value in pipeline.metrics() if name == f"goldspan_delivery_delay_seconds_{what}")
 
     until(lambda: seconds("count") == 1)
-    assert 0.2 < seconds("sum") < 5
+    assert 0.2 < seconds("sum") < 30
     assert pipeline.drain(10.0)

