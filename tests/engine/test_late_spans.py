@@ -41,13 +41,16 @@ def test_plain_spans_that_come_after_their_session_was_dropped_are_repeated_or_l
     assert (engine.stats.repeated, engine.stats.late) == (3, 1)
 
 
-@pytest.mark.parametrize(("end", "late"), [(2.0, False), (4e9, True)])
-def test_turns_that_start_before_a_dropped_run_ended_are_late_until_it_is_forgotten(end: float, *, late: bool) -> None:
+@pytest.mark.parametrize(("pause", "late"), [(3_000.0, True), (3_000_000.0, False)])
+@pytest.mark.parametrize("end", [12.0, 4e9])
+def test_turns_soon_after_a_dropped_run_are_late_until_it_is_forgotten_whatever_its_clock_said(
+    end: float, pause: float, *, late: bool
+) -> None:
     settings = EngineSettings(settle=1, run_idle=60, retention=300, tombstone_ttl=10_000)
     engine = Engine(GOLDENS, settings)
 
     def labels_of(number: int, now: float) -> list[Label | None]:
-        trace, start = f"{number:032x}", 1e6 * number
+        trace, start = f"{number:032x}", 10 + pause * (number - 1)
         last = end if number == 1 else start + 2
         engine.feed(tool(trace, "tool", parent="root", start=start, end=start + 1), now)
         engine.feed(agent(trace, "root", session="s", start=start, end=last), now)
@@ -61,3 +64,14 @@ def test_turns_that_start_before_a_dropped_run_ended_are_late_until_it_is_forgot
     engine.poll(2000.0)
     engine.poll(20_000.0)
     assert labels_of(3, 20_000.0) == [Label.PASS]
+
+
+def test_a_span_that_comes_again_is_released_in_time_and_with_the_spans_after_it() -> None:
+    engine = Engine(GOLDENS, EngineSettings(settle=100, hold_timeout=20))
+    spans = [tool(f"{number:032x}", "tool", parent="root", session="s", end=2 + number) for number in range(3)]
+    for span in spans:
+        assert engine.feed(span, 0.0)
+    for now in (5.0, 10.0, 15.0):
+        assert engine.feed(spans[0].changed(version=(int(now * 1e9), 0, "")), now)
+        assert not engine.poll(now).released
+    assert engine.poll(20.0).released == {span.ref for span in spans}

@@ -413,7 +413,7 @@ def encode_session(session: SessionState) -> bytes:
         session.written[one.id] = one, common, own
         results.append(msgspec.Raw(_ARRAY_OF_8 + number + own))
     commons = list(map(msgspec.Raw, shared))
-    return zlib_compress(_encode([session.dropped_until, sorted(session.complete_runs), commons, results]))
+    return zlib_compress(_encode([session.dropped, sorted(session.complete_runs), commons, results]))
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -433,8 +433,9 @@ def _encoded_result(one: Evaluation) -> tuple[bytes, bytes]:
 def decode_session(session_id: str, state: bytes, now: float) -> SessionState:
     """Return the session in these bytes. Raises `ValueError` if there is none."""
     try:
-        dropped_until, complete_runs, shared_values, results = msgspec.msgpack.decode(zlib.decompress(state))
-        session = SessionState(session_id, last=now, complete_runs=set(complete_runs), dropped_until=dropped_until)
+        dropped, complete_runs, shared_values, results = msgspec.msgpack.decode(zlib.decompress(state))
+        session = SessionState(session_id, last=now, complete_runs=set(complete_runs))
+        session.dropped = () if isinstance(dropped, int) else tuple((began, ended) for began, ended in dropped)
         for number, result_id, digest, revision, level, target, timestamp, turn_index in results:
             common: dict[str, Any] = dict(zip(_SHARED, shared_values[number], strict=True))
             common["resource"] = msgspec.convert(common["resource"], ResourceFacts)

@@ -71,6 +71,8 @@ class Engine:
         self._content = 0
         self._due: list[tuple[float, int, str, str]] = []
         self._sequence = 0
+        self._without_ids = 0
+        """Spans without ids so far: each has a number of its own, also after those before it were dropped."""
         self._new_roots: dict[str, None] = {}
         self._held: dict[SpanRef, float] = {}
         self._pending = OutputBuilder()
@@ -94,8 +96,8 @@ class Engine:
         now = self._tick(now)
         self.stats.spans += 1
         if not (fact.trace_id and fact.span_id):
-            without_id = self._store.trace("")
-            fact = without_ids(fact, len(without_id.spans) if without_id is not None else 0)
+            fact = without_ids(fact, self._without_ids)
+            self._without_ids += 1
         for note in fact.notes:
             self.feed_log(note, now)
         if self._is_dropped(fact.trace_id, fact.span_id):  # a plain span too: it may join an agent to its tool
@@ -114,7 +116,7 @@ class Engine:
         if root and (trace.recognised or fact.session_keys):
             self._new_roots[trace.trace_id] = None
         hold = self._machine.may_get_score(trace, fact, root=root)
-        if hold:
+        if hold and fact.ref not in self._held:  # a span that comes again waits no longer for it
             self._held[fact.ref] = now
             trace.held.append(fact.ref)
         self._evict_excess(now)
@@ -413,7 +415,8 @@ class Engine:
         traces = {session.id: list(session.traces) for session in sessions}
         for session in sessions:
             parts = [self._part(session.id, trace_id) for trace_id in session.traces]
-            session.drop_runs(fragment.end for part in parts if part is not None for fragment in part.fragments)
+            fragments = chain.from_iterable(part.fragments for part in parts if part is not None)
+            session.drop_runs(fragments, self.settings.assembly.session_gap_ns)
             self._check_at(session, now + self.settings.tombstone_ttl)
         for trace_id in dict.fromkeys(chain.from_iterable(traces.values())):
             trace = self._store.trace(trace_id)

@@ -44,6 +44,10 @@ PartOf = Callable[[str], SessionPart | None]
 """Returns what a trace holds of the session that is scored."""
 
 
+_MOST_DROPPED_RUNS = 16
+"""Dropped runs of one session id that are remembered: the latest."""
+
+
 class _ScoredRun:
     """What was made of one run, for the next time that its session is scored."""
 
@@ -108,8 +112,8 @@ class SessionState:
     due: float | None = None
     is_scored: bool = False
     """Every run was scored as complete since the newest record came."""
-    dropped_until: int = 0
-    """End of the latest dropped run, in span time: a turn that starts before it, or soon after, is late."""
+    dropped: tuple[tuple[int, int], ...] = ()
+    """When the runs that were dropped began and ended, in span time, in order: a turn of one of them is late."""
 
     def set_part(self, trace_id: str, *, has_turns: bool) -> None:
         """Note that what a trace holds of the session changed, and whether it holds anything now."""
@@ -124,9 +128,15 @@ class SessionState:
         self.last = max(self.last, now)
         self.is_scored = False
 
-    def drop_runs(self, ends: Iterable[int]) -> None:
-        """Forget turns and results. What comes for these runs is late from now on; `ends` are those of their turns."""
-        self.dropped_until = max([self.dropped_until, *ends])
+    def drop_runs(self, fragments: Iterable[Fragment], gap: int) -> None:
+        """Forget turns and results. What comes within a gap of these fragments, in nanoseconds, is late from now on."""
+        runs: list[tuple[int, int]] = []
+        for began, ended in sorted((*self.dropped, *(one.extent_within(gap) for one in fragments))):
+            if runs and began - runs[-1][1] <= gap:
+                runs[-1] = runs[-1][0], max(runs[-1][1], ended)
+            else:
+                runs.append((began, ended))
+        self.dropped = tuple(runs[-_MOST_DROPPED_RUNS:])
         self.traces.clear()
         self.results.clear()
         self.kept = None
@@ -355,10 +365,15 @@ class SessionScorer:
 
     def late_fragments(self, fragments: Iterable[Fragment], state: SessionState) -> list[Fragment]:
         """Return the fragments that belong to a run that was dropped, so that they can correct nothing."""
-        if not state.dropped_until:
+        if not state.dropped:
             return []
-        until = state.dropped_until + self.settings.assembly.session_gap_ns
-        return [fragment for fragment in fragments if fragment.start and fragment.start <= until]
+        gap = self.settings.assembly.session_gap_ns
+        return [
+            fragment
+            for fragment in fragments
+            if fragment.start
+            and any(began - gap <= fragment.end and fragment.start <= ended + gap for began, ended in state.dropped)
+        ]
 
 
 def _outlined(fragments: TurnFragments, _: AssemblySettings) -> Turn:

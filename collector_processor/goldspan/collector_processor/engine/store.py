@@ -179,6 +179,8 @@ class MemoryStore:
 
     def note_loss(self, trace_id: str, *, calls: bool) -> None:
         """Note that records of a trace were dropped; `calls` says whether they may have described calls."""
+        if not trace_id:
+            return  # the next spans without ids are of other conversations
         self._lost[trace_id] = calls or self._lost.get(trace_id, False)
         if len(self._lost) > self._max_tombstones:
             self._lost.popitem(last=False)
@@ -190,7 +192,7 @@ class MemoryStore:
     def drop_with_tombstone(self, trace_id: str, now: float) -> None:
         """Drop a trace, with a tombstone that keeps the ids of its spans and log records."""
         trace = self._take_trace(trace_id)
-        if trace is not None:
+        if trace is not None and trace_id:  # spans without ids never come again: each is another one
             plain = (span_id for group in trace.plain for span_id in group.ids())
             self.keep_tombstone(trace_id, now, digests((*trace.spans, *trace.logs, *plain)))
 

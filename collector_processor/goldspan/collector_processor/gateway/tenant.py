@@ -377,10 +377,10 @@ class Tenant:
 
 def session_hash(session: SessionState) -> int:
     """Return a number that changes when a session gets or corrects a result; 0 without results."""
-    if not (session.results or session.complete_runs or session.dropped_until):
+    if not (session.results or session.complete_runs or session.dropped):
         return 0
     revisions = tuple((one.id, one.revision) for one in session.results.values())
-    return hash((session.dropped_until, frozenset(session.complete_runs), revisions)) or 1
+    return hash((session.dropped, frozenset(session.complete_runs), revisions)) or 1
 
 
 def _chunks(released: ReleasedSpans) -> Iterator[list[HeldSpan[BodySpan]]]:

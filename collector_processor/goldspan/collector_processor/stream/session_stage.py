@@ -139,11 +139,11 @@ class _Session:
         fragments = [one.fragment for one in kept]
         return SessionPart(self.state.id, trace_id, fragments, any(one.incomplete for one in kept)) if kept else None
 
-    def drop(self) -> None:
-        """Forget its fragments and results, and from now on what comes for them."""
+    def drop(self, gap: int) -> None:
+        """Forget its fragments and results, and from now on what comes within a gap of them, in nanoseconds."""
         kept = {(trace_id, root): one for trace_id, some in self.by_trace.items() for root, one in some.items()}
         self.writes.update(dict.fromkeys(kept))
-        self.state.drop_runs(one.fragment.end for one in kept.values())
+        self.state.drop_runs((one.fragment for one in kept.values()), gap)
         self.by_trace.clear()
         self.spans, self.size, self.incomplete = 0, _OVERHEAD, False
 
@@ -341,7 +341,7 @@ class SessionStage:
             self._score(session, now, outputs, complete=True)
         elif step is SessionStep.DROP:
             self._size += _OVERHEAD - session.size
-            session.drop()
+            session.drop(self._settings.assembly.session_gap_ns)
         self._due.set(key, again)
 
     def _score(self, session: _Session, now: float, outputs: list[Output], *, complete: bool = False) -> None:

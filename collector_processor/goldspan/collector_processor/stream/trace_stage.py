@@ -392,7 +392,8 @@ class TraceStage:
             if fact is None or not fact.span_id or not self._add_span(trace, fact, now, outputs):
                 continue
             if self._context.hold and self._machine.may_get_score(trace, fact, root=is_root(fact)):
-                trace.held[fact.span_id] = _HeldSpan(span, group.envelope, now)
+                before = trace.held.get(fact.span_id)  # a span that comes again waits no longer for it
+                trace.held[fact.span_id] = _HeldSpan(span, group.envelope, now if before is None else before.since)
                 yield span
 
     def _add_span(self, trace: _StoredTrace, fact: SpanFacts, now: float, outputs: list[Output]) -> bool:

@@ -37,6 +37,10 @@ class Fragment(Struct, frozen=True, gc=False, eq=False):
     agentless: bool = False
     """No agent span is above it, as with a raw SDK."""
 
+    def extent_within(self, silence: int) -> tuple[int, int]:
+        """Return when it began and ended, by the times of its spans before a longer silence, in nanoseconds."""
+        return _believed_extent(self.spans if self.root_span is None else (*self.spans, self.root_span), silence)
+
     @property
     def continues(self) -> bool:
         """Its first model call answers tool results, not a user: it carries on the turn before it."""
@@ -197,13 +201,14 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
     highest = top_span or [lowest, *tree.ancestors(lowest.span_id)][-1]
     orphan = top_span is None
     extent = [*spans, root_span] if root_span is not None else spans
+    start, end = min(span.start for span in extent), max(span.end for span in extent)
     return Fragment(
         root=SpanRef(spans[0].trace_id, root),
         spans=tuple(spans),
         tree=tree,
         session=session,
-        start=min(span.start for span in extent),
-        end=max(span.end for span in extent),
+        start=start,
+        end=end if end - start <= _LONGEST_SILENCE else _believed_extent(extent, _LONGEST_SILENCE)[1] or end,
         root_span=root_span,
         waits_for_caller=orphan and not highest.entry,
         waits_for_remote=orphan and highest.entry,
@@ -211,6 +216,24 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
         run_id=first_known(span.run_id or span.resource.run_id for span in extent),
         agentless=not any(map(is_agent, spans)),
     )
+
+
+_LONGEST_SILENCE = 86_400_000_000_000
+"""Nanoseconds that an agent may wait for a person or a tool, while no span of its turn begins or ends."""
+
+
+def _believed_extent(spans: Iterable[SpanFacts], silence: int) -> tuple[int, int]:
+    """Return the first and the last time of these spans before a longer silence; 0 if none of them has a start.
+
+    What comes after it was written by a wrong clock: an end ten years ahead would make one run of all turns until then.
+    """
+    times = sorted(time for span in spans if span.start > 0 for time in (span.start, span.end) if time > 0)
+    end = times[0] if times else 0
+    for time in times:
+        if time - end > silence:
+            break
+        end = time
+    return times[0] if times else 0, end
 
 
 def unchanged_fragments(fragments: Sequence[Fragment], before: Sequence[Fragment]) -> list[Fragment]:
