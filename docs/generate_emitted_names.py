@@ -120,6 +120,8 @@ _POINT_ATTRIBUTES = (
     names.REASON,
     names.GOLDEN_SET_NAME,
     names.ARGUMENT,
+    names.DOUBT,
+    names.DIALECT,
     names.TOOL_NAME,
     names.AGENT_NAME,
     names.SERVICE_NAME,

@@ -58,6 +58,7 @@ def test_a_turn_s_root_carries_counts() -> None:
         "tool_parameter_match.turn.unexpected_calls": 1,
         "tool_parameter_match.turn.missing_tools": ("get_weather",),
         "tool_parameter_match.turn.wrong_tools": ("get_weather",),
+        "tool_parameter_match.doubts": ("result_is_error",),
     }
 
 

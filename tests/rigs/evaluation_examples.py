@@ -11,7 +11,7 @@ from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult
-from goldspan.scoring.sessions import SpanRef, ToolCall, Turn
+from goldspan.scoring.sessions import Doubt, DoubtedFact, SpanRef, ToolCall, Turn
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -55,7 +55,7 @@ TURN = TurnResult(
     FAIL,
     calls=(ALIGNED, MISSING),
     unexpected_calls=(UNEXPECTED,),
-    turn=Turn((ACTUAL,), root=ROOT_SPAN, trace_ids=(TRACE,)),
+    turn=Turn((ACTUAL,), root=ROOT_SPAN, trace_ids=(TRACE,), doubts=(Doubt("result_is_error", DoubtedFact.FAILURE),)),
     turn_index=0,
     expected_index=0,
     calls_expected=2,

@@ -29,6 +29,7 @@ from goldspan.scoring.result_words import (
     call_hint,
     call_note,
     can_compare_calls,
+    doubt_words,
     expected_calls,
     is_broken,
     judged_calls,
@@ -185,7 +186,7 @@ def is_interesting(session: SessionResult) -> bool:
 def _has_more(turn: TurnResult) -> bool:
     verdicts = [turn.verdict, *(call.verdict for call in turn.calls)]
     differs = (one.label is not Label.PASS and one.reason is not Reason.NOTHING_EXPECTED for one in verdicts)
-    return bool(turn.unexpected_calls or turn.rejected) or any(differs)
+    return bool(turn.unexpected_calls or turn.rejected or turn.doubts) or any(differs)
 
 
 def add_repeats(page: Page, repeats: Iterable[RepeatResult]) -> None:
@@ -279,6 +280,8 @@ def _turn(
     whole = session is not None and session.as_one
     if not whole:
         _turn_headline(page, turn)
+    for doubt in turn.doubts:
+        page.paragraph(doubt_words(doubt), indent=_CALL_INDENT, style=STYLES[UNKNOWN])
     if turn.answer is not None:
         _preset(page, turn, () if session is None else expected_calls(session, turn))
         return

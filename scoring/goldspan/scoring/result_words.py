@@ -29,7 +29,7 @@ from goldspan.scoring.results import (
     TurnResult,
     explain,
 )
-from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
+from goldspan.scoring.sessions import Capture, Doubt, JsonValue, ToolCall
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 from goldspan.scoring.wording import (
     REJECTED,
@@ -324,6 +324,8 @@ def _source_notes(result: SessionResult) -> Iterator[str]:
         yield "no session id, named after its trace"
     if session.incomplete:
         yield "incomplete"
+    if doubted := dict.fromkeys(doubt.fact.value for turn in session.turns for doubt in turn.doubts):
+        yield f"in doubt: {', '.join(doubted)}"
 
 
 def session_facts(session: SessionWords) -> Iterator[str]:
@@ -340,6 +342,46 @@ def session_facts(session: SessionWords) -> Iterator[str]:
         yield f"session id from {result.session.id_source}"
         if session.has_golden and result.session.run:
             yield f"run {result.session.run}"
+
+
+# Doubts: what a turn was read as, and what its telemetry says.
+
+DOUBT_WORDS: Mapping[str, tuple[str, str]] = {
+    "requested_not_read": ("no call of {names} was read", "a model asked for it"),
+    "read_twice": ("{names} were read as separate calls", "their spans say the same"),
+    "begins_with_results": ("a turn begins here", "its model was given results that it never asked for"),
+    "several_user_messages": ("this is one turn", "a later model call was given one more message of the user"),
+    "arguments_in_request": ("the arguments of {names} are not known", "the model's request has them"),
+    "arguments_on_span": ("the arguments of {names} are not known", "an object stands where its span has arguments"),
+    "other_arguments": ("{names} has the arguments of its span", "the model asked for arguments of other names"),
+    "batch_of_request": ("{names} are read as parallel, or as not", "the responses of the model say otherwise"),
+    "result_is_error": ("{names} did not fail", "what it returned names an error"),
+    "failed_with_result": ("{names} failed", "it returned a result, and has the error of another call"),
+    "session_id_unread": ("the session has no id", "{names} looks like one"),
+}
+"""By code, what was read and what the telemetry says against it."""
+_MOST_NAMES = 4
+
+
+def doubt_sides(doubt: Doubt) -> tuple[str, str]:
+    """Return what was read, and what the telemetry says against it."""
+    names = listed(map(shown_name, doubt.names), _MOST_NAMES)
+    read, told = DOUBT_WORDS[doubt.code]
+    return printable(read.format(names=names)), printable(told.format(names=names))
+
+
+def doubt_words(doubt: Doubt) -> str:
+    """Write a doubt as a sentence."""
+    return f"in doubt ({doubt.fact}): {', but '.join(doubt_sides(doubt))}"
+
+
+def doubt_document(doubt: Doubt) -> dict[str, JsonValue]:
+    """Return a doubt as plain JSON values."""
+    read, told = doubt_sides(doubt)
+    spans = [span._asdict() for span in doubt.spans]
+    names = [plain(name) for name in doubt.names]
+    facts = {"code": doubt.code, "fact": doubt.fact.value, "dialect": doubt.dialect, "names": names}
+    return {**facts, "read": read, "telemetry": told, "spans": spans}
 
 
 # Turns.
@@ -398,7 +440,8 @@ def other_calls(turn: TurnResult) -> Iterator[OtherCall]:
 
 def can_compare_calls(turn: TurnResult) -> bool:
     """Whether the calls of a turn can be compared one by one."""
-    return turn.turn is not None and turn.reason not in {Reason.TURN_NOT_EXPECTED, Reason.CALLS_NOT_VISIBLE}
+    unknown = {Reason.TURN_NOT_EXPECTED, Reason.CALLS_NOT_VISIBLE, Reason.READING_DOUBTFUL}
+    return turn.turn is not None and turn.reason not in unknown
 
 
 def preset_lines(turn: TurnResult) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from goldspan.scoring.differences import (
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import shown, shown_name
 from goldspan.scoring.metric_results import MetricResult, PresetResult
-from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
+from goldspan.scoring.sessions import Doubt, JsonValue, Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Scored, Verdict, short_repr
 
 
@@ -211,6 +211,11 @@ class TurnResult(Readable, Scored, frozen=True, gc=False):
     def calls_right(self) -> int:
         """Number of expected calls in the mean that have the score 1."""
         return len([call for call in self.calls if call.verdict.exact == 1 and not call.optional])
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What its own telemetry contradicts."""
+        return () if self.turn is None else self.turn.doubts
 
     @property
     def calls_missing(self) -> int:

@@ -41,6 +41,7 @@ from goldspan.scoring.metrics.session_metrics import (
     score_metrics,
 )
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset
+from goldspan.scoring.result_words import doubt_document
 from goldspan.scoring.results import (
     ArgumentOutcome,
     ArgumentResult,
@@ -109,6 +110,7 @@ def _turn(result: TurnResult) -> Document:
         "approximate": result.approximate,
         "alternative": result.alternative,
         "explanation": explain(result),
+        "doubts": [doubt_document(doubt) for doubt in result.doubts],
         "answer": _answer(result.answer),
         "calls": [_call(call) for call in (*result.calls, *result.unexpected_calls)],
         "rejected": [_actual(call, None) for call in result.rejected],
@@ -335,7 +337,8 @@ class ScoringResult(Readable, Struct, frozen=True, gc=False):
         """Return whether there are sessions, none failed, and enough runs passed of each golden with `repeat`.
 
         `strict` also requires that every golden was seen, and that sessions, turns, calls and metrics were evaluated,
-        unless nothing was expected, the session has no golden, or the metric needs none. `lenient` does not.
+        unless nothing was expected, the session has no golden, or the metric needs none, and that no reading is in
+        doubt. `lenient` does not.
         """
         if not self.sessions or any(session.failed for session in self.sessions if not session.repeated):
             return False
@@ -366,6 +369,8 @@ class ScoringResult(Readable, Struct, frozen=True, gc=False):
             for reason in (session.verdict.reason, *turns, *calls, *metrics):
                 if reason is not None and reason not in HARMLESS_REASONS:
                     yield reason
+            if any(turn.doubts for turn in session.turns):
+                yield Reason.READING_DOUBTFUL
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `--format json` prints: plain JSON values in a fixed order."""

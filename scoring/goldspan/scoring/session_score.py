@@ -29,7 +29,7 @@ from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Golden, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
 from goldspan.scoring.results import SessionResult, TurnResult
-from goldspan.scoring.sessions import CallHistory, Session, Turn, as_one_turn, batches_of
+from goldspan.scoring.sessions import CallHistory, DoubtedFact, Session, Turn, as_one_turn, batches_of
 from goldspan.scoring.turn_join import GoldenKeys, JoinedTurns, golden_keys, join_turns, leave_no_gap, places_of
 from goldspan.scoring.turn_score import (
     ExpectedTurn,
@@ -331,13 +331,13 @@ def score_turns(
         scorer.record(index, score)
         scores.append(score)
     complete = joined.complete and not elsewhere
+    why = {known: why_missing(expected, session, known=known, complete=complete) for known in (True, False)}
     found: list[TurnScore] = []
     for index, score in enumerate([*scores, *[None] * (len(expected.turns) - len(scores))]):
         if score is not None:
             found.append(score)
         elif final:
-            why = why_missing(expected, session, known=index not in joined.unknown, complete=complete)
-            found.append(scorer.missing(index, why))
+            found.append(scorer.missing(index, why[index not in joined.unknown]))
     why_left = dict.fromkeys(elsewhere, Reason.SESSION_AMBIGUOUS)
     left = set(range(len(session.turns))).difference(set(joined.partners) - elsewhere)
     return found + [scorer.unexpected(index, why_left.get(index, Reason.TURN_NOT_EXPECTED)) for index in sorted(left)]
@@ -358,6 +358,8 @@ def why_missing(expected: ExpectedSession, session: Session, *, known: bool, com
     """
     if session.incomplete:
         return Reason.INCOMPLETE
+    if any(doubt.fact is DoubtedFact.TURNS for turn in session.turns for doubt in turn.doubts):
+        return Reason.READING_DOUBTFUL
     if not known:
         return Reason.INPUT_MISSING
     if not complete:

@@ -120,6 +120,35 @@ class UserMessages(NamedTuple):
     total: int
 
 
+class DoubtedFact(StrEnum):
+    """What of a reading is in doubt."""
+
+    CALLS = "calls"
+    TURNS = "turns"
+    ARGUMENTS = "arguments"
+    BATCH = "batch"
+    FAILURE = "failure"
+    SESSION = "session"
+
+
+_OF_CALLS = frozenset({DoubtedFact.CALLS, DoubtedFact.ARGUMENTS})
+_OF_TURN = _OF_CALLS | {DoubtedFact.TURNS}
+
+
+class Doubt(Struct, frozen=True, gc=False, order=True):
+    """A contradiction between how a turn was read and what its own telemetry says. It never says which is right."""
+
+    code: str
+    """Which contradiction it is, one of a closed list."""
+    fact: DoubtedFact
+    spans: tuple[SpanRef, ...] = ()
+    """Those that say otherwise."""
+    names: tuple[str, ...] = ()
+    """The tools, or the attribute, that it is about."""
+    dialect: str = ""
+    """The dialect that read these spans."""
+
+
 class Turn(Struct, frozen=True, gc=False):
     """One invocation of the outermost agent: from a user message to the answer."""
 
@@ -142,6 +171,17 @@ class Turn(Struct, frozen=True, gc=False):
     answer: Content = NO_CONTENT
     messages: Content = NO_CONTENT
     tool_definitions: Content = NO_CONTENT
+    doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Its calls, their arguments, or where it begins and ends are in doubt, so that it cannot be evaluated."""
+        return any(doubt.fact in _OF_TURN for doubt in self.doubts)
+
+    @property
+    def has_doubtful_calls(self) -> bool:
+        """Its calls or their arguments are in doubt, so that nothing can be said of them."""
+        return any(doubt.fact in _OF_CALLS for doubt in self.doubts)
 
 
 class Session(Struct, frozen=True, gc=False):
@@ -178,6 +218,8 @@ def as_one_turn(session: Session) -> Turn | None:
         turn_id=None,
         start=turns[0].start,
         calls_visible=all(turn.calls_visible for turn in turns),
+        # Where one turn ends and the next begins decides nothing.
+        doubts=tuple(one for turn in turns for one in turn.doubts if one.fact is not DoubtedFact.TURNS),
         tool_definitions=next(captured, last.tool_definitions),
     )
 
@@ -221,7 +263,8 @@ class CallHistory:
         """Return the calls before a call."""
         if not self._calls:
             self._calls = [call for turn in self._turns for call in turn.calls]
-            self._complete = self._complete and all(turn.calls_visible for turn in self._turns)
+            known = (turn.calls_visible and not turn.has_doubtful_calls for turn in self._turns)
+            self._complete = self._complete and all(known)
             for position, earlier in enumerate(self._calls):
                 self._positions.setdefault(id(earlier), position)
         return EarlierCalls(self, self._positions.get(id(call), 0))

@@ -34,6 +34,7 @@ from goldspan.scoring.verdict import (
     Verdict,
     arguments_of,
     is_hidden,
+    why_calls_unknown,
     why_hidden,
     why_not_known,
 )
@@ -121,9 +122,10 @@ def score_calls(
     calls: Sequence[ToolCall] = ()
     context = CallContext(history)
     if turn is not None:
-        calls = turn.calls
-        if not turn.calls_visible:
-            unseen = unseen or Reason.CALLS_NOT_VISIBLE
+        unknown = why_calls_unknown(turn)
+        unseen = unseen or unknown
+        if unknown is not Reason.READING_DOUBTFUL:
+            calls = turn.calls
         if turn.tool_definitions.capture is _CAPTURED:
             context = CallContext(history, DeclaredDefaults(turn.tool_definitions))
     criterion = expected.criterion

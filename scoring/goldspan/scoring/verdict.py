@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from goldspan.scoring.sessions import Capture, JsonValue, ToolCall
+from goldspan.scoring.sessions import Capture, JsonValue, ToolCall, Turn
 
 
 class Label(StrEnum):
@@ -30,6 +30,7 @@ class Reason(StrEnum):
     ARGUMENTS_TRUNCATED = "arguments_truncated"
     ARGUMENTS_UNPARSABLE = "arguments_unparsable"
     CALLS_NOT_VISIBLE = "calls_not_visible"
+    READING_DOUBTFUL = "reading_doubtful"
     TURN_NOT_EXPECTED = "turn_not_expected"
     GOLDEN_NEVER_SEEN = "golden_never_seen"
     AMBIGUOUS_GOLDEN = "ambiguous_golden"
@@ -45,6 +46,7 @@ HARMLESS_REASONS = frozenset({Reason.NOTHING_EXPECTED, Reason.NO_GOLDEN})
 CALLS_UNKNOWN = frozenset(
     {
         Reason.CALLS_NOT_VISIBLE,
+        Reason.READING_DOUBTFUL,
         Reason.INCOMPLETE,
         Reason.GOLDEN_NEVER_SEEN,
         Reason.INPUT_MISSING,
@@ -133,6 +135,7 @@ REASON_TEXT: Mapping[Reason, str] = {
     Reason.ARGUMENTS_TRUNCATED: "arguments cut off by a length limit",
     Reason.ARGUMENTS_UNPARSABLE: "arguments not readable",
     Reason.CALLS_NOT_VISIBLE: "tools may have run, but no span shows their calls",
+    Reason.READING_DOUBTFUL: "the telemetry contradicts how it was read",
     Reason.TURN_NOT_EXPECTED: "the golden has no such turn, or session id used again",
     Reason.GOLDEN_NEVER_SEEN: "never seen in these traces",
     Reason.AMBIGUOUS_GOLDEN: "several goldens match this session equally well",
@@ -153,6 +156,13 @@ REASON_OF_CAPTURE: Mapping[Capture, Reason] = {
 
 
 _CAPTURED = Capture.CAPTURED
+
+
+def why_calls_unknown(turn: Turn) -> Reason | None:
+    """Return why the calls that are known of a turn are perhaps not its calls; None if they are."""
+    if not turn.calls_visible:
+        return Reason.CALLS_NOT_VISIBLE
+    return Reason.READING_DOUBTFUL if turn.doubts and turn.is_doubtful else None
 
 
 def arguments_of(call: ToolCall) -> Mapping[str, JsonValue] | None:

@@ -26,7 +26,7 @@ from goldspan.scoring.messages import as_text
 from goldspan.scoring.metric_results import MetricScore, Range
 from goldspan.scoring.metrics.metric_registry import CONTEXT, GOLDEN, checked_metric
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn, as_one_turn
-from goldspan.scoring.verdict import REASON_OF_CAPTURE, Reason
+from goldspan.scoring.verdict import REASON_OF_CAPTURE, Reason, why_calls_unknown
 
 __all__ = ["adk_metric"]
 
@@ -121,8 +121,8 @@ def _unknown(session: Session) -> Reason | None:
     """Return why the calls of a session are not known; None if they are."""
     if session.incomplete:
         return Reason.INCOMPLETE
-    if not all(turn.calls_visible for turn in session.turns):
-        return Reason.CALLS_NOT_VISIBLE
+    if reason := next(filter(None, map(why_calls_unknown, session.turns)), None):
+        return reason
     unknown = (call.capture for turn in session.turns for call in _made(turn) if call.capture is not Capture.CAPTURED)
     return next((REASON_OF_CAPTURE[capture] for capture in unknown), None)
 

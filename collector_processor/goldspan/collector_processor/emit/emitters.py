@@ -28,7 +28,7 @@ from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.json_values import pointer_name
 from goldspan.scoring.metric_results import MetricCall, Range
-from goldspan.scoring.results import ArgumentOutcome, CallResult
+from goldspan.scoring.results import ArgumentOutcome, CallResult, TurnResult
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Reason
 
@@ -186,8 +186,11 @@ class MetricEmitter:
         key: names.MetricNames,
         instruments: _Instruments,
     ) -> Iterator[tuple[Counter, PointAttributes]]:
-        """Yield what is counted of a call: its counter, and the attributes of its point beside the common ones."""
-        if isinstance(detail, MetricCall):
+        """Yield what is counted of a call or a turn: its counter, and its point besides common attributes."""
+        if isinstance(detail, TurnResult):
+            for doubt in detail.doubts:
+                yield instruments.doubted_turns, {key[names.DOUBT]: doubt.code, key[names.DIALECT]: doubt.dialect}
+        elif isinstance(detail, MetricCall):
             for finding in detail.findings:
                 if finding.failed:
                     name = pointer_name("/".join(finding.path.split("/")[:2])) or names.WHOLE_CALL
@@ -233,6 +236,7 @@ class _Instruments:
         self.failed_arguments = _counter(meter, names.FAILED_ARGUMENTS, metric)
         self.missing = _counter(meter, names.MISSING, metric)
         self.unexpected = _counter(meter, names.UNEXPECTED_CALLS, metric)
+        self.doubted_turns = _counter(meter, names.DOUBTED_TURNS, metric)
 
 
 def _count(counts: _Counts, counter: Counter, attributes: PointAttributes, context: Context) -> None:

@@ -238,6 +238,8 @@ def _turn(turn: TurnResult, key: names.MetricNames) -> Attributes:
         (names.TURN_MISSING_TOOLS, [call.tool for call in turn.calls if call.missing]),
         (names.TURN_WRONG_TOOLS, [call.tool for call in turn.calls if call.has_wrong_arguments]),
     )
+    if turn.doubts:
+        attributes[key[names.TURN_DOUBTS]] = tuple(doubt.code for doubt in turn.doubts)
     return attributes | {key[one]: tuple(dict.fromkeys(tools))[: names.TOOL_LIMIT] for one, tools in lists if tools}
 
 

@@ -147,9 +147,13 @@ TURN_WRONG_TOOLS = Attribute(
     f"first {TOOL_LIMIT} different names",
 )
 
+TURN_DOUBTS = Attribute(
+    "doubts", "string[]", "What the telemetry contradicts in the reading of the turn, by code; absent if nothing"
+)
+
 TURN_VERDICT = (TURN_SCORE, TURN_LABEL, TURN_REASON, TURN_GOLDEN, TURN_GOLDEN_SET, TURN_PRESET, TURN_REVISION)
 _EXPECTED = (TURN_EXPECTED_CALLS, TURN_EVALUATED_CALLS, TURN_ALIGNED_CALLS, TURN_RIGHT_CALLS, TURN_MISSING_CALLS)
-TURN = (*TURN_VERDICT, *_EXPECTED, TURN_UNEXPECTED_CALLS, TURN_MISSING_TOOLS, TURN_WRONG_TOOLS)
+TURN = (*TURN_VERDICT, *_EXPECTED, TURN_UNEXPECTED_CALLS, TURN_MISSING_TOOLS, TURN_WRONG_TOOLS, TURN_DOUBTS)
 
 # The event.
 
@@ -215,6 +219,9 @@ FINDING = Attribute(
     "finding", "string", "What is wrong with it: `none` for no origin, `missing`, `unknown`, `type`, ..."
 )
 
+DOUBT = Attribute("doubt", "string", "What is in doubt: the code of the contradiction")
+DIALECT = Attribute("dialect", "string", "The dialect whose reading is in doubt")
+
 _POINT = tuple(
     one.shown for one in (TOOL_NAME, AGENT_NAME, PRESET, GOLDEN_SET_NAME, SERVICE_NAME, SERVICE_VERSION, ENVIRONMENT)
 )
@@ -257,7 +264,15 @@ FAILED_ARGUMENTS = Instrument(
 MISSING = Instrument("missing", "counter", "{call}", "Expected calls that were not made", _POINT)
 UNEXPECTED_CALLS = Instrument("unexpected", "counter", "{call}", "Calls that are aligned with no expected call", _POINT)
 
-METRICS = (SCORES, NOT_EVALUATED, ARGUMENT_MISMATCHES, MISSING, UNEXPECTED_CALLS)
+DOUBTED_TURNS = Instrument(
+    "doubted_turns",
+    "counter",
+    "{turn}",
+    "Turns whose reading their own telemetry contradicts, once for each contradiction",
+    (DOUBT.shown, DIALECT.shown, *_POINT),
+)
+
+METRICS = (SCORES, NOT_EVALUATED, ARGUMENT_MISMATCHES, MISSING, UNEXPECTED_CALLS, DOUBTED_TURNS)
 METRICS_WITHOUT_GOLDEN = (FAILED_ARGUMENTS,)
 """Of metrics that need no golden, beside `SCORES` and `NOT_EVALUATED`."""
 

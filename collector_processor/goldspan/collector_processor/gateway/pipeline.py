@@ -478,8 +478,7 @@ class GatewayPipeline:
         ):
             for value, count in list(counter.items()):
                 yield f"goldspan_{name}_total", {label: str(value)}, count
-        for (metric, level, label), count in list(worker.coverage.results.items()):
-            yield "goldspan_results_total", {"metric": metric, "level": level, "label": label}, count
+        yield from worker.coverage.samples()
         for name, amount in self._totals():
             yield f"goldspan_{name}", {}, amount
         for sink, exporter in self.feed.exporters.items():

@@ -17,7 +17,7 @@ from goldspan.scoring.metric_results import MetricResult
 from goldspan.scoring.result_words import CAPTURE_WORDS, GROUNDING, MISSING_INPUT, judged_calls
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import ScoringResult
-from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
+from goldspan.scoring.sessions import Capture, DoubtedFact, Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, Reason
 from goldspan.scoring.wording import counted, printable
 
@@ -84,6 +84,7 @@ HELP: dict[Reason, str] = {
     ),
     Reason.ARGUMENTS_UNPARSABLE: "Record the arguments as a JSON object.",
     Reason.CALLS_NOT_VISIBLE: "Have the models' answers recorded: `goldspan inspect TRACES` names the switch.",
+    Reason.READING_DOUBTFUL: "`goldspan inspect TRACES` says what was read, and what the telemetry says against it.",
     Reason.GOLDEN_NEVER_SEEN: (
         "`goldspan inspect` lists the session ids in the traces; a golden needs exactly the same id."
     ),
@@ -102,6 +103,20 @@ HELP: dict[Reason, str] = {
 }
 """What helps where the dialect has no advice of its own. Reasons that the telemetry does not cause have no entry."""
 
+
+_NOT_SCORED = "Such turns are not evaluated. Look at them: both sides are listed. A dialect for these spans settles it."
+HELP_WITH_DOUBT: Mapping[DoubtedFact, str] = {
+    DoubtedFact.CALLS: _NOT_SCORED,
+    DoubtedFact.TURNS: (
+        "Such turns are not evaluated. Give all spans of a conversation one session id, and each turn a root span: "
+        "both sides are listed with the turn."
+    ),
+    DoubtedFact.ARGUMENTS: _NOT_SCORED,
+    DoubtedFact.BATCH: "Such turns are scored. `parallel_calls: in_order` in the criterion makes no use of batches.",
+    DoubtedFact.FAILURE: "Such turns are scored: failed calls are calls. Findings about failures may be wrong.",
+    DoubtedFact.SESSION: "Name the attribute among the session keys, if it holds the id of a session.",
+}
+"""What helps where the telemetry contradicts what was read."""
 
 _HELP_WITH_INPUT = {
     "tool_parameter_schema": (
@@ -204,7 +219,15 @@ def hints_for_traces(
     for turn in hidden if not unknown_tools else ():
         texts.update(_how_to_see_calls(turn, writers, advisor))
     yield from (Hint(f"no span shows which tools ran in {n} of {len(turns)} turns", text) for text, n in texts.items())
+    yield from _hints_of_doubts(turns)
     yield from _hints_of_ids(sessions, writers, advisor, known=any(found.session for found in unknown_tools))
+
+
+def _hints_of_doubts(turns: Sequence[Turn]) -> Iterator[Hint]:
+    """Yield what was read otherwise than the telemetry says, by fact and dialect."""
+    found = Counter((doubt.fact, doubt.dialect) for turn in turns for doubt in turn.doubts)
+    for (fact, dialect), count in found.items():
+        yield Hint(f"{fact} in doubt in {count} of {len(turns)} turns ({dialect})", HELP_WITH_DOUBT[fact])
 
 
 def _hints_of_ids(sessions: Sequence[Session], writers: Writers, advisor: Advisor, *, known: bool) -> Iterator[Hint]:

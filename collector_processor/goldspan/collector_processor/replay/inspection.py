@@ -17,6 +17,7 @@ from goldspan.mappers.unknown_tool_spans import UnknownToolFinder, UnknownTools
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import user_texts
 from goldspan.scoring.json_values import plain
+from goldspan.scoring.result_words import doubt_document
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 
 NO_SCOPE = "(no scope)"
@@ -117,6 +118,7 @@ def _turn(turn: Turn) -> dict[str, Any]:
         **_fields(turn, "turn_id", "agent"),
         "user_text": user_text(turn.user_text),
         "calls_visible": turn.calls_visible,
+        "doubts": [doubt_document(doubt) for doubt in turn.doubts],
         "calls": [_call(call) for call in turn.calls],
     }
 

@@ -124,7 +124,8 @@ def gaps(session: SessionResult) -> list[Reason]:
     """Return why the session, or parts of it, could not be evaluated though they should have been."""
     calls = (call.verdict for turn in session.turns for call in turn.calls)
     verdicts = (session.verdict, *(turn.verdict for turn in session.turns), *calls)
-    return [v.reason for v in verdicts if v.reason is not None and v.reason not in HARMLESS_REASONS]
+    doubted = [Reason.READING_DOUBTFUL] if any(turn.doubts for turn in session.turns) else []
+    return [v.reason for v in verdicts if v.reason is not None and v.reason not in HARMLESS_REASONS] + doubted
 
 
 def is_gap(verdict: MetricVerdict) -> bool:

@@ -31,6 +31,7 @@ from goldspan.scoring.result_words import (
     call_hint,
     call_note,
     differences,
+    doubt_words,
     expected_calls,
     is_broken,
     judged_calls,
@@ -453,6 +454,8 @@ def _turn(session: SessionResult, turn: TurnResult) -> Iterator[str]:
         if said := said_in(turn):
             yield f' <span class="said">{html_text(said[:_LONG])}</span>'
         yield "</summary>"
+    for doubt in turn.doubts:
+        yield f'<p class="note">{html_text(doubt_words(doubt))}</p>'
     if turn.answer is not None:
         yield from _preset(session, turn, turn.answer.name)
     else:

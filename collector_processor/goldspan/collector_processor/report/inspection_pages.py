@@ -17,7 +17,7 @@ from goldspan.mappers.dialects import Dialect, DialectTable, Source
 from goldspan.mappers.unknown_tool_spans import UnknownTools
 from goldspan.scoring.json_values import pointer_name
 from goldspan.scoring.metric_results import Finding
-from goldspan.scoring.result_words import arguments_of_call, call_facts, hidden_words, kind_words
+from goldspan.scoring.result_words import arguments_of_call, call_facts, doubt_words, hidden_words, kind_words
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.wording import (
     INFORMS,
@@ -93,6 +93,8 @@ def _turn(page: Page, index: int, turn: Turn, *, verbose: bool) -> None:
         _call(page, call, bracket, verbose=verbose)
     if len(turn.calls) > len(calls):
         page.line((f"... and {counted(len(turn.calls) - len(calls), 'more call')}", "dim"), indent=6)
+    for doubt in turn.doubts:
+        page.paragraph(doubt_words(doubt), indent=6, style="yellow")
     if not turn.calls:
         hidden = ("tools may have run, but no span shows their calls", "yellow")
         page.line(("no call", "dim") if turn.calls_visible else hidden, indent=6)

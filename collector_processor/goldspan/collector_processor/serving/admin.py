@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
@@ -18,9 +18,10 @@ from goldspan.collector_processor.serving.http_server import (
     path_of,
     send_response,
 )
-from goldspan.collector_processor.serving.prometheus import CONTENT_TYPE, MetricsPage
+from goldspan.collector_processor.serving.prometheus import CONTENT_TYPE, MetricsPage, Sample
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
+from goldspan.scoring.results import TurnResult
 from goldspan.scoring.verdict import Label
 
 _JSON, _TEXT = "application/json", "text/plain; charset=utf-8"
@@ -91,6 +92,8 @@ class GoldenCoverage:
         """Calls that were not evaluated against their golden, by reason."""
         self.results = Counter[tuple[str, str, str]]()
         """First results by metric, level and label."""
+        self.doubts = Counter[tuple[str, str]]()
+        """First results of turns whose reading is in doubt, by dialect and code of the doubt."""
         self._metrics: dict[str, tuple[Counter[str], Counter[str]]] = {}
         """Of each further metric its sessions by label, and the calls that it did not evaluate by reason."""
 
@@ -105,6 +108,8 @@ class GoldenCoverage:
             sessions, reasons = self._metrics.setdefault(evaluation.metric, (Counter(), Counter()))
         label, reason = evaluation.verdict.label, evaluation.verdict.reason
         self.results[evaluation.metric, evaluation.level.value, label.value if label is not None else ""] += 1
+        if isinstance(evaluation.detail, TurnResult):
+            self.doubts.update((doubt.dialect, doubt.code) for doubt in evaluation.detail.doubts)
         if evaluation.level is Level.SESSION and label is not None:
             sessions[label.value] += 1
         if evaluation.level is Level.CALL and label is Label.NOT_EVALUATED and reason is not None:
@@ -125,11 +130,22 @@ class GoldenCoverage:
             "sessions_without_golden": sessions_without_golden,
             "newest_sessions_without_golden": [{"session": one.id, "source": one.source} for one in newest],
             "calls_not_evaluated": dict(self.reasons),
+            "doubts": [
+                {"dialect": dialect, "doubt": code, "turns": count}
+                for (dialect, code), count in sorted(self.doubts.copy().items())
+            ],
             "metrics": {
                 name: {"sessions": dict(sessions), "calls_not_evaluated": dict(reasons)}
                 for name, (sessions, reasons) in list(self._metrics.items())
             },
         }
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the results and the doubts as samples of `/metrics`."""
+        for (metric, level, label), count in self.results.copy().items():
+            yield "goldspan_results_total", {"metric": metric, "level": level, "label": label}, count
+        for (dialect, code), count in self.doubts.copy().items():
+            yield "goldspan_doubted_turns_total", {"dialect": dialect, "doubt": code}, count
 
     def counts(self) -> tuple[int, int]:
         """Return how many goldens were seen, and how many never."""

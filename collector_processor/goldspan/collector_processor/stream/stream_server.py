@@ -224,8 +224,7 @@ class StreamServer:
                 yield name, {label: value}, count
         yield "goldspan_stream_starts_total", {}, counters.starts
         yield "goldspan_stream_recovery_seconds_total", {}, counters.recovery_seconds
-        for (metric, level, verdict), count in self._coverage.results.copy().items():
-            yield "goldspan_results_total", {"metric": metric, "level": level, "label": verdict}, count
+        yield from self._coverage.samples()
         if (worker := self._worker) is not None:
             yield from worker.metrics()
 

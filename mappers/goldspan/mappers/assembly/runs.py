@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from goldspan.mappers.assembly.doubts import doubts_of
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment, order_of, take_out
@@ -273,6 +274,15 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
     calls = calls_of(spans, tree_of, settings.pseudo_tools)
     hidden = any(span.hides_calls for span in [*roots, *spans]) or _unseen(spans, tree_of) or _unnamed(calls, spans)
     content = _content_of(roots, spans)
+    doubts = doubts_of(
+        calls,
+        spans,
+        tree_of,
+        settings.pseudo_tools,
+        calls_visible=not hidden,
+        one_turn_id=len({span.turn_id for span in spans if span.role is not Role.TOOL}) == 1 and bool(spans[0].turn_id),
+        named_after_trace=fragments[0].session.source == "trace_id",
+    )
     return replace(
         outline_turn(fragments),
         calls=calls,
@@ -285,6 +295,7 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
         answer=content.answer,
         messages=content.messages,
         tool_definitions=content.tool_definitions,
+        doubts=doubts,
     )
 
 

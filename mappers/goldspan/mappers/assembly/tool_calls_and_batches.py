@@ -267,7 +267,7 @@ def _is_superseded_by(attempt: _Execution, later: _Execution) -> bool:
     if mine.call_id and theirs.call_id:
         return mine.call_id == theirs.call_id
     equal = mine.arguments.capture is Capture.CAPTURED and mine.arguments.raw == theirs.arguments.raw
-    return equal and _same_tool(_tool(attempt.span).name, _tool(later.span).name)
+    return equal and same_tool(_tool(attempt.span).name, _tool(later.span).name)
 
 
 def _tool_directly_above(span: SpanFacts, tree: TraceTree) -> SpanFacts | None:
@@ -282,10 +282,10 @@ def _tool_directly_above(span: SpanFacts, tree: TraceTree) -> SpanFacts | None:
 def _same_execution(outer: ToolFacts, inner: ToolFacts) -> bool:
     if outer.call_id and inner.call_id:
         return outer.call_id == inner.call_id
-    return not outer.named or _same_tool(outer.name, inner.name)
+    return not outer.named or same_tool(outer.name, inner.name)
 
 
-def _same_tool(one: str, other: str) -> bool:
+def same_tool(one: str, other: str) -> bool:
     """Compare tool names; one of them may have a server's or plugin's prefix."""
     if one == other:
         return True
@@ -387,7 +387,7 @@ def _join_repeated(executions: Sequence[_Execution], spans: Sequence[SpanFacts])
 
 
 def _can_match(ask: _ModelRequest, run: _Execution) -> bool:
-    fits = not run.tool.named or _same_tool(ask.request.name, run.name)
+    fits = not run.tool.named or same_tool(ask.request.name, run.name)
     return fits and run.span.start >= ask.model.start
 
 

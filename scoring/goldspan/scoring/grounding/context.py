@@ -121,7 +121,7 @@ class SessionContext:
         self._messages(messages[opening:])
         if turn.answer.capture is Capture.CAPTURED:
             self._at.unanswered = _text(turn.answer)
-        self._at.lacking = self._at.lacking or not turn.calls_visible
+        self._at.lacking = self._at.lacking or not turn.calls_visible or turn.has_doubtful_calls
         return contexts
 
     def _calls(self, calls: Sequence[ToolCall], answers: Mapping[str, str], calls_before: int) -> list[KnownBeforeCall]:

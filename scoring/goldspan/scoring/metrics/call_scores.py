@@ -67,7 +67,10 @@ class RunningScore(ABC):
         scores, sums = self._scores, self._sums
         del scores[kept:], sums[kept:]
         for index in range(kept, len(turns)):
-            score, total = _scored_turn(self._judged(index, turns[index]), self._unit)
+            turn = turns[index]
+            in_doubt = turn.doubts and turn.has_doubtful_calls
+            judged = list(map(_doubtful, turn.calls)) if in_doubt else self._judged(index, turn)
+            score, total = _scored_turn(judged, self._unit)
             scores.append(score)
             sums.append(_total([sums[-1], total]) if sums else total)
         self._turns = turns
@@ -102,6 +105,10 @@ class CallMetric(Struct, frozen=True):
     def running(self) -> RunningScore:
         """Return what judges one run while it grows."""
         raise NotImplementedError
+
+
+def _doubtful(call: ToolCall) -> CallScore:
+    return CallScore(call, reason=Reason.READING_DOUBTFUL)
 
 
 def _scored_turn(calls: Sequence[CallScore], unit: str) -> tuple[MetricScore, _Sum]:

@@ -22,7 +22,7 @@ from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import expected_session, score_run
 from goldspan.scoring.sessions import CallHistory, IncrementalList, Session, ToolCall, batches_of
 from goldspan.scoring.tool_definitions import DeclaredDefaults
-from goldspan.scoring.verdict import CALLS_UNKNOWN, Reason
+from goldspan.scoring.verdict import CALLS_UNKNOWN, Reason, why_calls_unknown
 
 _PAIR = Pair(ONE)
 _RANGE = Range(0.0, 1.0)
@@ -153,9 +153,8 @@ def _why_unsaid(turn: TurnResult, session: Session) -> Reason | None:
     """Say why the calls that are known of a turn are perhaps not all of them, if so."""
     if turn.verdict.reason in _UNSAID:
         return turn.verdict.reason
-    if turn.turn is not None and not turn.turn.calls_visible:
-        return Reason.CALLS_NOT_VISIBLE
-    return Reason.INCOMPLETE if session.incomplete else None
+    unknown = None if turn.turn is None else why_calls_unknown(turn.turn)
+    return unknown or (Reason.INCOMPLETE if session.incomplete else None)
 
 
 def _calls_of(turn: TurnResult, session: Session, judging: Criterion) -> tuple[list[ToolCall], list[int]]:

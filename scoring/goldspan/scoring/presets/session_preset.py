@@ -22,7 +22,7 @@ from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.metric_results import PresetResult
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn, as_one_turn
-from goldspan.scoring.verdict import CALLS_UNKNOWN, Label, Reason, Verdict
+from goldspan.scoring.verdict import CALLS_UNKNOWN, Label, Reason, Verdict, why_calls_unknown
 
 if TYPE_CHECKING:
     from goldspan.scoring.presets.preset_registry import Preset
@@ -230,10 +230,9 @@ def _made(turn: Turn | None) -> list[ToolCall]:
 
 def _unseen(turn: TurnResult) -> Reason | None:
     """Say why the calls that are known of a turn are perhaps not all of them, if so."""
-    if turn.turn is not None and not turn.turn.calls_visible:
-        return Reason.CALLS_NOT_VISIBLE
     reason = turn.verdict.reason
-    return reason if reason in CALLS_UNKNOWN else None
+    unknown = None if turn.turn is None else why_calls_unknown(turn.turn)
+    return unknown or (reason if reason in CALLS_UNKNOWN else None)
 
 
 def _blank(turn: TurnResult, verdict: Verdict) -> TurnResult:

@@ -162,7 +162,7 @@ class _Seen:
     def add_messages(self, messages: Sequence[Mapping[str, Any]] | None, *, out: bool) -> None:
         """Add messages that are held in a way of their own."""
         if messages is not None:
-            (self._said if out else self._given).insert(0, messages)
+            (self._said if out else self._given).append(messages)
 
     def _note_error(self, says: _Key, value: Any) -> None:
         if isinstance(value, str):

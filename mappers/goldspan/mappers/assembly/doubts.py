@@ -1,0 +1,296 @@
+"""A turn's reading held against what its spans say by their content alone: contradictions are doubts.
+
+    the models asked for      get_weather(id=1) and convert(id=2) in one response, book(id=3) in the next
+    the turn was read as      get_weather(id=1), then convert(id=2), each in a batch of its own; no book
+    doubts                    batch: get_weather, convert;  calls: book
+
+A check speaks only where the telemetry itself is evidence, and of one thing only where both sides say something of it.
+So what was not recorded, or what a dialect leaves out on purpose, is no contradiction. It never says who is right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from goldspan.mappers.assembly.tool_calls_and_batches import same_tool
+from goldspan.mappers.assembly.trace_tree import TraceTree
+from goldspan.mappers.span_evidence import NO_EVIDENCE, RequestEvidence, ResultEvidence, value_digest
+from goldspan.mappers.span_facts import Role, SpanFacts
+from goldspan.scoring.sessions import Capture, Doubt, DoubtedFact, SpanRef, ToolCall
+
+TreeOf = Callable[[SpanFacts], TraceTree]
+
+
+class _Asked(Struct, frozen=True, gc=False):
+    """A request as the output of a model's span holds it."""
+
+    request: RequestEvidence
+    span: SpanFacts
+
+
+def doubts_of(
+    calls: Sequence[ToolCall],
+    spans: Sequence[SpanFacts],
+    tree_of: TreeOf,
+    pseudo_tools: Collection[str],
+    *,
+    calls_visible: bool,
+    one_turn_id: bool,
+    named_after_trace: bool,
+) -> tuple[Doubt, ...]:
+    """Return the doubts about a turn with these calls and recognised spans, which are in the order of time.
+
+    `one_turn_id`: a dialect's own turn id says that these spans are one turn. `named_after_trace`: no session id was
+    found. Where calls are not visible, nothing is said of them.
+    """
+    telling = [span for span in spans if span.evidence is not NO_EVIDENCE]
+    if not telling:
+        return ()
+    found: list[_Contradiction] = []
+    models = [span for span in telling if span.role is Role.MODEL]
+    if not one_turn_id:
+        found += _of_turns(models, tree_of, alone=named_after_trace)
+    if named_after_trace:
+        found += _of_session(telling)
+    if calls_visible:
+        asked = _asked(models, tree_of)
+        by_id = {one.request.call_id: one for one in asked if one.request.call_id}
+        executed = {span.ref: span for span in telling if span.role is Role.TOOL}
+        found += _of_requests(calls, asked, spans, pseudo_tools)
+        found += _of_repeats(calls, executed, by_id, tree_of)
+        found += _of_arguments(calls, executed, asked, by_id)
+        found += _of_batches(calls, by_id, telling)
+        found += _of_failures(calls, executed, models)
+    return _together(found, {span.ref: span.dialect for span in spans}) if found else ()
+
+
+class _Contradiction(NamedTuple):
+    """One place where the telemetry contradicts the reading."""
+
+    code: str
+    fact: DoubtedFact
+    spans: Iterable[SpanRef]
+    names: Iterable[str] = ()
+
+
+def _together(found: Iterable[_Contradiction], dialects: Mapping[SpanRef, str]) -> tuple[Doubt, ...]:
+    """Return one doubt for all contradictions of one code, by code."""
+    by_code: dict[str, list[_Contradiction]] = {}
+    for one in found:
+        by_code.setdefault(one.code, []).append(one)
+    doubts: list[Doubt] = []
+    for code, same in sorted(by_code.items()):
+        spans = tuple(dict.fromkeys(ref for one in same for ref in one.spans))
+        names = tuple(dict.fromkeys(name for one in same for name in one.names))
+        dialect = next(filter(None, map(dialects.get, spans)), "")
+        doubts.append(Doubt(code, same[0].fact, spans, names, dialect))
+    return tuple(doubts)
+
+
+def _asked(models: Sequence[SpanFacts], tree_of: TreeOf) -> list[_Asked]:
+    """Return every request once: nested spans of one model call repeat it, and so do two instrumentations."""
+    asked: list[_Asked] = []
+    ids: set[str] = set()
+    nameless: set[tuple[str, str]] = set()
+    for span in models:
+        requests = span.evidence.requests
+        if not requests or any(above.evidence.requests for above in tree_of(span).models_around(span.span_id)):
+            continue
+        without = [(one.name, one.arguments) for one in requests if not one.call_id]
+        repeated = bool(without) and nameless.issuperset(without)
+        nameless.update(without)
+        for one in requests:
+            if one.call_id in ids or (not one.call_id and repeated):
+                continue
+            ids.update(filter(None, (one.call_id,)))
+            asked.append(_Asked(one, span))
+    return asked
+
+
+# Turns and sessions.
+
+
+def _of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> Iterator[_Contradiction]:
+    """Doubt a turn that holds several messages of a user, or that begins with the results of tools.
+
+    The latter is no contradiction where it stands `alone`: that nothing joins its trace to others is known.
+    """
+    own = [span for span in models if not _is_inside_tool(span, tree_of)]
+    if own and not alone and own[0].evidence.continues and _answers_others(own):
+        yield _Contradiction("begins_with_results", DoubtedFact.TURNS, [own[0].ref])
+    told = [span for span in own if span.evidence.users]
+    for index, span in enumerate(told):
+        mine = span.evidence.users or ()
+        longer = (one for one in told[index + 1 :] if _goes_on(mine, one.evidence.users or ()))
+        if (later := next(longer, None)) is not None:
+            yield _Contradiction("several_user_messages", DoubtedFact.TURNS, [span.ref, later.ref])
+            return
+
+
+def _answers_others(own: Sequence[SpanFacts]) -> bool:
+    """Return whether the first model call is given results of calls that no model call of the turn asked for."""
+    asked = {one.call_id for span in own for one in span.evidence.requests}
+    return any(one.call_id not in asked for one in own[0].evidence.results)
+
+
+def _goes_on(earlier: tuple[str, ...], later: tuple[str, ...]) -> bool:
+    return len(later) > len(earlier) and later[: len(earlier)] == earlier
+
+
+def _is_inside_tool(span: SpanFacts, tree_of: TreeOf) -> bool:
+    return any(above.role is Role.TOOL for above in tree_of(span).ancestors(span.span_id))
+
+
+def _of_session(spans: Sequence[SpanFacts]) -> Iterator[_Contradiction]:
+    """Doubt that a turn has no session where one attribute of its spans is named as if it held the session's id."""
+    values: dict[str, set[str]] = {}
+    holders: dict[str, list[SpanRef]] = {}
+    for span in spans:
+        for key, value in span.evidence.sessions:
+            values.setdefault(key, set()).add(value)
+            holders.setdefault(key, []).append(span.ref)
+    for key, found in sorted(values.items()):
+        if len(found) == 1:
+            yield _Contradiction("session_id_unread", DoubtedFact.SESSION, holders[key][:1], [key])
+            return
+
+
+# Calls.
+
+
+def _of_requests(
+    calls: Sequence[ToolCall], asked: Sequence[_Asked], spans: Sequence[SpanFacts], pseudo_tools: Collection[str]
+) -> Iterator[_Contradiction]:
+    """Doubt that all calls were read where a model asked for one that is neither a call nor left out on purpose."""
+    tools = [span.tool for span in spans if span.tool is not None]
+    read = [request for span in spans if span.model is not None for request in span.model.requests]
+    ids = {call.call_id for call in calls} | {one.call_id for one in tools} | {one.call_id for one in read}
+    left_out = {one.name for one in tools if one.pseudo} | {one.name for one in read if one.pseudo} | set(pseudo_tools)
+    unknown = [one for one in asked if one.request.call_id not in ids or not one.request.call_id]
+    asked_ids = {one.request.call_id for one in asked if one.request.call_id}
+    free = Counter(call.name for call in calls if call.call_id not in asked_ids)
+    for one in unknown:
+        name = one.request.name
+        if any(same_tool(name, other) for other in left_out):
+            continue
+        taken = next((other for other, count in free.items() if count and same_tool(name, other)), None)
+        if taken is None:
+            yield _Contradiction("requested_not_read", DoubtedFact.CALLS, [one.span.ref], [name])
+        else:
+            free[taken] -= 1
+
+
+def _of_repeats(
+    calls: Sequence[ToolCall],
+    executed: dict[SpanRef, SpanFacts],
+    by_id: Mapping[str, _Asked],
+    tree_of: TreeOf,
+) -> Iterator[_Contradiction]:
+    """Doubt that one call was read as two: under two names, or from two spans within each other."""
+    waiting = [call for call in calls if call.requested and not call.rejected and call.arguments]
+    of_span = {ref: call for call in calls if not call.requested for ref in call.evidence if ref in executed}
+    for call in calls:
+        span = None if call.span is None else executed.get(call.span)
+        if span is None or call.requested or (call.call_id or "") in by_id:
+            continue
+        shown = set(span.evidence.arguments)
+        twin = next((one for one in waiting if value_digest(one.arguments) in shown), None)
+        if twin is not None:
+            waiting.remove(twin)
+            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], [call.name, twin.name])
+            continue
+        above = next((one for one in tree_of(span).ancestors(span.span_id) if one.role is not None), None)
+        outer = None if above is None else of_span.get(above.ref)
+        if outer is not None and outer is not call and _repeats(call, outer):
+            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *outer.evidence], [outer.name, call.name])
+
+
+def _repeats(inner: ToolCall, outer: ToolCall) -> bool:
+    """Return whether a call inside another says nothing that the other does not say."""
+    if inner.error is not None and inner.error == outer.error and not inner.arguments:
+        return True
+    return bool(inner.arguments) and inner.arguments == outer.arguments
+
+
+# Arguments, batches and failures of calls.
+
+
+def _of_arguments(
+    calls: Sequence[ToolCall],
+    executed: dict[SpanRef, SpanFacts],
+    asked: Sequence[_Asked],
+    by_id: Mapping[str, _Asked],
+) -> Iterator[_Contradiction]:
+    """Doubt arguments that were not read though they are recorded, or that are nothing of what the model asked for."""
+    asked_by_name: dict[str, list[_Asked]] = {}
+    for one in asked:
+        asked_by_name.setdefault(one.request.name, []).append(one)
+    made = Counter(call.name for call in calls)
+    for call in calls:
+        ask = by_id.get(call.call_id or "")
+        if ask is None and made[call.name] == 1 and len(asked_by_name.get(call.name, ())) == 1:
+            [ask] = asked_by_name[call.name]
+        names = () if ask is None else ask.request.names
+        if call.capture in (Capture.NOT_CAPTURED, Capture.UNPARSABLE):
+            holders = [ref for ref in call.evidence if ref in executed and executed[ref].evidence.arguments]
+            if ask is not None and names:
+                yield _Contradiction("arguments_in_request", DoubtedFact.ARGUMENTS, [ask.span.ref], [call.name])
+            elif holders and call.capture is Capture.NOT_CAPTURED:
+                yield _Contradiction("arguments_on_span", DoubtedFact.ARGUMENTS, holders, [call.name])
+        elif call.capture is Capture.CAPTURED and ask is not None and names:
+            own = call.arguments or {}
+            if not any(name in own for name in names) and value_digest(own) != ask.request.arguments:
+                holders = [ask.span.ref, *call.evidence[:1]]
+                yield _Contradiction("other_arguments", DoubtedFact.ARGUMENTS, holders, [call.name])
+
+
+def _of_batches(
+    calls: Sequence[ToolCall], by_id: Mapping[str, _Asked], spans: Sequence[SpanFacts]
+) -> Iterator[_Contradiction]:
+    """Doubt batches that divide what one response asked for, or join what several did (R8)."""
+    responses = {call_id: (one.span.ref, one.request.response) for call_id, one in by_id.items()}
+    for span in spans:  # a transcript, with results between the responses, where no model's span has the requests
+        if span.role is Role.AGENT and any(one.response for one in span.evidence.requests):
+            for one in span.evidence.requests:
+                if one.call_id:
+                    responses.setdefault(one.call_id, (span.ref, one.response))
+    batches: dict[tuple[SpanRef, int], int] = {}
+    first_of: dict[int, tuple[SpanRef, int]] = {}
+    named: dict[int, str] = {}
+    for call in calls:
+        response = None if call.rejected else responses.get(call.call_id or "")
+        if response is None or not call.batch:
+            continue
+        batch, other = batches.setdefault(response, call.batch), first_of.setdefault(call.batch, response)
+        if batch != call.batch or other != response:
+            before = named.get(batch if batch != call.batch else call.batch, call.name)
+            yield _Contradiction("batch_of_request", DoubtedFact.BATCH, [response[0], other[0]], [before, call.name])
+        named.setdefault(call.batch, call.name)
+
+
+def _of_failures(
+    calls: Sequence[ToolCall], executed: dict[SpanRef, SpanFacts], models: Sequence[SpanFacts]
+) -> Iterator[_Contradiction]:
+    """Doubt a success whose result is an error, and a failure that another call's status and its own result deny."""
+    shown: dict[str, tuple[ResultEvidence, SpanRef]] = {}
+    for span in models:
+        for one in span.evidence.results:
+            if one.call_id and (one.failed is not None or one.call_id not in shown):
+                shown[one.call_id] = one, span.ref
+    errors = Counter(call.error for call in calls if call.error is not None)
+    for call in calls:
+        own = [executed[ref] for ref in call.evidence if ref in executed]
+        result, holder = shown.get(call.call_id or "", (None, None))
+        seen = None if result is None else result.failed
+        if call.error is None:
+            says = [span.ref for span in own if span.evidence.failed or span.evidence.names_error]
+            if seen and holder is not None:
+                says.append(holder)
+            if says and not call.rejected:
+                yield _Contradiction("result_is_error", DoubtedFact.FAILURE, says, [call.name])
+        elif errors[call.error] > 1 and not seen and any(span.evidence.failed is False for span in own):
+            yield _Contradiction("failed_with_result", DoubtedFact.FAILURE, [one.ref for one in own], [call.name])

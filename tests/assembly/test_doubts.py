@@ -1,0 +1,215 @@
+"""What makes a doubt: a reading that the evidence of its own spans contradicts, and only where both sides speak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from goldspan.mappers.assembly import assemble
+from goldspan.mappers.span_evidence import RequestEvidence, ResultEvidence, SpanEvidence, value_digest
+from goldspan.mappers.span_facts import SpanFacts
+from goldspan.scoring.sessions import Doubt, DoubtedFact
+from rigs.span_facts import agent, model, tool
+
+X, Y = {"x": 1}, {"y": 2}
+
+
+def doubts(*records: SpanFacts, session: str | None = "s", **root: Any) -> dict[str, tuple[str, ...]]:
+    """Return the codes of the doubts about all turns, each with the names it has."""
+    return {doubt.code: doubt.names for doubt in all_doubts(*records, session=session, **root)}
+
+
+def all_doubts(*records: SpanFacts, session: str | None = "s", **root: Any) -> list[Doubt]:
+    sessions = assemble([agent("t", "root", start=0, end=100, session=session, **root), *records])
+    return [doubt for one in sessions for turn in one.turns for doubt in turn.doubts]
+
+
+def asks(*requests: tuple[str, Mapping[str, Any] | None, str | None], response: int = 0) -> tuple[RequestEvidence, ...]:
+    return tuple(
+        RequestEvidence(name, call_id, "" if args is None else value_digest(args), tuple(args or ()), response)
+        for name, args, call_id in requests
+    )
+
+
+def speaking(span: str, start: float, parent: str = "root", **evidence: Any) -> SpanFacts:
+    """A model's span of which a dialect read nothing."""
+    return model("t", span, parent, start=start, end=start + 0.5, evidence=SpanEvidence(**evidence))
+
+
+def ran(
+    span: str, start: float, name: str, args: Mapping[str, Any] | None, call_id: str | None, **more: Any
+) -> SpanFacts:
+    evidence = SpanEvidence(**more.pop("evidence", {"names_error": False, "failed": None}))
+    parent = more.pop("parent", "root")
+    more.setdefault("end", start + 0.5)
+    return tool("t", span, parent, name=name, args=args, call_id=call_id, start=start, evidence=evidence, **more)
+
+
+def test_what_agrees_is_not_doubted() -> None:
+    asked = asks(("f", X, "c1"), ("g", Y, "c2"))
+    spans = [
+        model("t", "m", "root", requests=(("f", X, "c1"), ("g", Y, "c2")), start=1, evidence=SpanEvidence(asked)),
+        ran("a", 3, "f", X, "c1", evidence={"failed": False, "arguments": (value_digest(X),)}),
+        ran("b", 4, "g", Y, "c2", error="boom", evidence={"failed": True}),
+        speaking(
+            "n", 5, results=(ResultEvidence("c1", failed=False), ResultEvidence("c2", failed=True)), continues=True
+        ),
+    ]
+    assert doubts(*spans) == {}
+
+
+def test_spans_without_evidence_are_not_doubted() -> None:
+    assert doubts(model("t", "m", "root", requests=(("f", X, "c1"),), start=1), tool("t", "a", "root", start=2)) == {}
+
+
+class TestCalls:
+    def test_a_call_that_a_model_asked_for_is_missing(self) -> None:
+        found = all_doubts(speaking("m", 1, requests=asks(("f", X, "c1"), ("g", Y, "c2"))), ran("a", 2, "f", X, "c1"))
+        assert [(one.code, one.fact, one.names, one.dialect) for one in found if one.fact is DoubtedFact.CALLS] == [
+            ("requested_not_read", DoubtedFact.CALLS, ("g",), "test")
+        ]
+
+    def test_requests_without_ids_are_counted_by_name(self) -> None:
+        asked = speaking("m", 1, requests=asks(("f", X, None), ("f", Y, None)))
+        assert "requested_not_read" not in doubts(asked, ran("a", 2, "f", X, None), ran("b", 3, "f", Y, None))
+        assert doubts(asked, ran("a", 2, "f", X, None))["requested_not_read"] == ("f",)
+
+    def test_a_hand_off_is_left_out_on_purpose(self) -> None:
+        pseudo = tool("t", "h", "root", name="ask_bob", start=2, facts={"pseudo": True})
+        asked = asks(("transfer_to_agent", X, "c1"), ("ask_bob", Y, "c2"))
+        assert doubts(speaking("m", 1, requests=asked), pseudo) == {}
+
+    def test_spans_of_two_instrumentations_ask_once(self) -> None:
+        asked = asks(("f", X, None))
+        assert (
+            doubts(speaking("m", 1, requests=asked), speaking("n", 1.1, requests=asked), ran("a", 2, "f", X, None))
+            == {}
+        )
+
+    def test_one_call_under_two_names(self) -> None:
+        spans = [
+            model("t", "m", "root", requests=(("f", X, None),), start=1),
+            ran(
+                "a",
+                2,
+                "F.run",
+                {"input": X},
+                None,
+                evidence={"arguments": (value_digest({"input": X}), value_digest(X))},
+            ),
+        ]
+        assert doubts(*spans) == {"read_twice": ("F.run", "f")}
+
+    @pytest.mark.parametrize(("args", "error", "twice"), [(X, None, True), (None, "boom", True), (Y, None, False)])
+    def test_a_span_inside_another_may_repeat_it(
+        self, args: Mapping[str, Any] | None, error: str | None, twice: bool
+    ) -> None:
+        outer = ran("a", 2, "f", X, "c1", error="boom", end=4)
+        inner = ran(
+            "b", 3, "steps", args, None, parent="a", error=error, evidence={"names_error": bool(error), "failed": True}
+        )
+        assert ("read_twice" in doubts(outer, inner)) is twice
+
+
+class TestTurns:
+    def test_a_turn_with_two_messages_of_the_user(self) -> None:
+        assert "several_user_messages" in doubts(speaking("m", 1, users=("a",)), speaking("n", 5, users=("a", "b")))
+
+    @pytest.mark.parametrize("later", [("a",), ("b",), ("b", "c"), None])
+    def test_another_conversation_is_no_longer_one(self, later: tuple[str, ...] | None) -> None:
+        assert doubts(speaking("m", 1, users=("a",)), speaking("n", 5, users=later, continues=False)) == {}
+
+    def test_an_agent_in_a_tool_has_a_conversation_of_its_own(self) -> None:
+        inner = speaking("n", 3, "a", users=("a", "b"))
+        assert doubts(speaking("m", 1, users=("a",)), ran("a", 2, "f", X, None, end=9), inner) == {}
+
+    def test_the_turn_id_of_a_dialect_is_believed(self) -> None:
+        spans = [
+            model("t", span, "root", start=start, turn_id="i1", evidence=SpanEvidence(users=users))
+            for span, start, users in (("m", 1, ("a",)), ("n", 5, ("a", "b")))
+        ]
+        assert doubts(*spans, turn_id="i1") == {}
+
+    def test_a_turn_that_begins_with_results_of_another(self) -> None:
+        given = speaking("m", 1, continues=True, results=(ResultEvidence("c1", failed=False),))
+        assert doubts(given) == {"begins_with_results": ()}
+        assert doubts(given, session=None) == {}, "it is known that no session id joins the trace to others"
+
+    def test_a_session_id_that_no_key_names(self) -> None:
+        told = speaking("m", 1, sessions=(("acme.conversation_id", "s-1"),))
+        assert doubts(told) == {}
+        assert doubts(told, session=None) == {"session_id_unread": ("acme.conversation_id",)}
+        assert doubts(told, speaking("n", 2, sessions=(("acme.conversation_id", "s-2"),)), session=None) == {}
+
+
+class TestArguments:
+    ASKED = speaking("m", 1, requests=asks(("f", X, "c1")))
+
+    def test_they_are_in_the_request(self) -> None:
+        assert doubts(self.ASKED, ran("a", 2, "f", None, "c1")) == {"arguments_in_request": ("f",)}
+
+    def test_they_are_on_the_span(self) -> None:
+        shown = ran("a", 2, "f", None, "c1", evidence={"arguments": (value_digest(X),)})
+        assert doubts(shown) == {"arguments_on_span": ("f",)}
+
+    def test_none_was_recorded_anywhere(self) -> None:
+        asked = speaking("m", 1, requests=asks(("f", None, "c1")))
+        assert doubts(asked, ran("a", 2, "f", None, "c1")) == {}
+
+    @pytest.mark.parametrize("args", [{"input": X}, {"kwargs": "{}"}, {}])
+    def test_no_name_is_one_that_the_model_asked_for(self, args: Mapping[str, Any]) -> None:
+        assert doubts(self.ASKED, ran("a", 2, "f", args, "c1")) == {"other_arguments": ("f",)}
+
+    @pytest.mark.parametrize("args", [{"x": 2}, {"x": 1, "added": True}, {"x": 1.0}])
+    def test_a_framework_may_change_what_the_model_asked_for(self, args: Mapping[str, Any]) -> None:
+        assert doubts(self.ASKED, ran("a", 2, "f", args, "c1")) == {}
+
+
+class TestBatches:
+    RUNS = (ran("a", 2, "f", X, "c1"), ran("b", 5, "g", Y, "c2"))
+
+    def test_one_response_asked_for_both(self) -> None:
+        asked = speaking("m", 1, requests=asks(("f", X, "c1"), ("g", Y, "c2")))
+        assert doubts(asked, *self.RUNS) == {"batch_of_request": ("f", "g")}
+
+    def test_two_responses_asked_for_what_ran_at_once(self) -> None:
+        asked = (*asks(("f", X, "c1")), *asks(("g", Y, "c2"), response=1))
+        runs = ran("a", 2, "f", X, "c1", end=4), ran("b", 3, "g", Y, "c2")
+        assert doubts(speaking("m", 1, requests=asked), *runs) == {"batch_of_request": ("f", "g")}
+
+    def test_a_transcript_of_the_agent_tells_where_no_model_does(self) -> None:
+        told = SpanEvidence(asks(("f", X, "c1"), ("g", Y, "c2"), response=1))
+        assert doubts(*self.RUNS, evidence=told) == {"batch_of_request": ("f", "g")}
+        together = SpanEvidence(asks(("f", X, "c1"), ("g", Y, "c2")))
+        assert doubts(*self.RUNS, evidence=together) == {}, "all requests of a turn may stand in one message"
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        "spans",
+        [
+            [ran("a", 2, "f", X, "c1", evidence={"failed": True})],
+            [ran("a", 2, "f", X, "c1", evidence={"names_error": True})],
+            [ran("a", 2, "f", X, "c1"), speaking("n", 3, results=(ResultEvidence("c1", failed=True),), continues=True)],
+        ],
+    )
+    def test_what_returned_an_error_did_not_succeed(self, spans: list[SpanFacts]) -> None:
+        asked = speaking("m", 1, requests=asks(("f", X, "c1")))
+        assert doubts(asked, *spans) == {"result_is_error": ("f",)}
+
+    def test_a_status_that_was_copied(self) -> None:
+        first = ran("a", 2, "f", X, "c1", error="no table", evidence={"failed": None})
+        later = ran("b", 5, "g", Y, "c2", error="no table", evidence={"failed": False})
+        assert doubts(first, later) == {"failed_with_result": ("g",)}
+
+    def test_an_error_of_its_own_is_believed(self) -> None:
+        assert doubts(ran("b", 5, "g", Y, "c2", error="no table", evidence={"failed": False})) == {}
+
+
+def test_one_doubt_names_all_tools() -> None:
+    found = all_doubts(
+        ran("a", 2, "f", X, "c1", evidence={"failed": True}), ran("b", 3, "g", Y, "c2", evidence={"failed": True})
+    )
+    assert [(one.names, [ref.span_id for ref in one.spans]) for one in found] == [(("f", "g"), ["a", "b"])]
