@@ -141,6 +141,11 @@ class TestNesting:
         (call,) = calls(outer, inner)
         assert (call.arguments, call.argument_captures) == ({"x": 1}, {})
 
+    def test_where_only_classes_have_names_that_of_the_outermost_counts(self) -> None:
+        named = {"facts": {"named": False}}
+        inner = run("y", 2.1, "f", {}, "c1", parent="x", **named)
+        assert [call.name for call in calls(run("x", 2, "FTool", {}, "c1", **named), inner)] == ["FTool"]
+
     def test_three_layers_are_one_call(self) -> None:
         found = calls(
             run("x", 1, "f", None, end=9),
@@ -221,6 +226,10 @@ class TestBatches:
         )
         assert [(call.name, call.batch) for call in found] == list(zip("abc", batches, strict=True))
 
+    def test_a_tool_that_ran_before_every_model_was_asked_for_by_none(self) -> None:
+        found = calls(run("a", 0.5, "a", {}), asking("m", 2, unseen=True), run("b", 3, "b", {}), run("c", 4, "c", {}))
+        assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 2), ("c", 2)]
+
     def test_a_model_whose_answer_is_known_asked_for_nothing_unseen(self) -> None:
         found = calls(
             asking("m", 1, unseen=True),
@@ -270,6 +279,11 @@ class TestAttempts:
             ({"at": 19}, True, True),
             ({"at": 20}, False, False),
         ]
+
+    def test_its_arguments_tell_where_one_span_lacks_the_call_id(self) -> None:
+        for ids in (("c1", None), (None, "c1")):
+            found = calls(attempt("x", 1, {"at": 19}, ids[0]), run("y", 5, "book", {"at": 19}, ids[1]))
+            assert [call.requested for call in found] == [False]
 
     def test_each_execution_answers_one_attempt(self) -> None:
         found = calls(attempt("x", 1, {"at": 19}), attempt("y", 3, {"at": 19}), run("z", 5, "book", {"at": 19}))

@@ -18,7 +18,7 @@ from goldspan.scoring import ExpectedCall, ToolCall, score_turn
 from goldspan.scoring.align import alignment
 from goldspan.scoring.align.alignment import LIMIT, Alignment, Pair, align
 from goldspan.scoring.align.groups import align_batches
-from goldspan.scoring.comparison import exact
+from goldspan.scoring.comparison import ONE, exact
 
 NAMES = "fg"
 Scores = dict[tuple[int, int], Pair | None]
@@ -295,6 +295,28 @@ def test_order_is_free_inside_a_batch_only() -> None:
     assert aligned(swapped, batches=[7, 7]) == (1, 0)
     assert aligned(swapped, batches=[7, 8]) == (1, None)
     assert aligned(swapped, batches=[0, 0]) == (1, None)
+
+
+def test_order_is_free_inside_the_first_of_two_batches() -> None:
+    half, third = Pair(Fraction(1, 2)), Pair(Fraction(1, 3))
+    pairs = {(0, 1): half, (1, 0): half, (2, 2): half}
+    found = align("fff", "fff", lambda row, column: pairs.get((row, column), third), batches=[1, 1, 2])
+    assert found.partners == (1, 0, 2)
+
+
+def test_of_equal_calls_of_one_batch_the_first_is_chosen() -> None:
+    assert align("f", "fff", lambda _, __: Pair(ONE), batches=[1, 1, 2]).partners == (0,)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_call_that_may_not_be_aligned_with_any_has_no_partner(ordered: bool) -> None:
+    assert align("f", "fff", lambda _, __: None, ordered=ordered, batches=[1, 1, 2]).partners == (None,)
+
+
+def test_right_calls_far_from_their_places_are_found_among_many_that_are_half_right() -> None:
+    expected = [ExpectedCall("f", {"x": at, "y": 0, "z": 0}) for at in range(30)]
+    actual = [ToolCall("f", {"x": at + 5, "y": 0, "z": 0}) for at in range(30)]
+    assert score_turn(expected, actual).verdict.exact == Fraction(25, 30)  # 2/3 each where they stand
 
 
 def test_batches_are_in_the_order_of_their_first_calls_whatever_their_tools() -> None:

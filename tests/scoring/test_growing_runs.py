@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -13,9 +14,10 @@ from msgspec.structs import replace
 
 from goldspan.scoring import Session, ToolCall, Turn, load_goldens
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.incremental_score import InStep, in_step, joined_in_step
+from goldspan.scoring.incremental_score import IncrementalScore, InStep, in_step, joined_in_step
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.metrics.trajectory import TRAJECTORY_METRICS
+from goldspan.scoring.results import TurnResult
 from goldspan.scoring.run import KeptRun, Scorer, scorer_of
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages
 from goldspan.scoring.turn_join import SplitRuns, TurnJoin, golden_keys, join_turns, split_runs
@@ -126,6 +128,20 @@ def growing(edits: list[Edit]) -> Iterator[Session]:
             session = replace(session, incomplete=not session.incomplete)
         session = replace(session, turns=tuple(run))
         yield session
+
+
+@pytest.mark.parametrize("name", ["place", "text", "id", "order alone", "aliases"])
+@pytest.mark.parametrize("final", [True, False])
+def test_results_of_turns_that_stay_are_the_same_objects(name: str, final: bool) -> None:
+    score = IncrementalScore()
+    before: tuple[TurnResult, ...] = ()
+    turns: list[Turn] = []
+    for at in range(TURNS):
+        turns.append(turn_of(Shape(0, True, True, None, 1, None), at, turns[-1] if turns else None))
+        result = score.score(GOLDENS[name], Session("s", tuple(turns)), final=final)
+        assert all(map(operator.is_, before[:at], result.turns[:at]))
+        before = result.turns
+    assert len(before) == TURNS
 
 
 @pytest.mark.parametrize("golden", GOLDENS.values(), ids=GOLDENS)

@@ -63,15 +63,12 @@ def _runner(span: SpanFacts, tree: TraceTree) -> SpanRef | None:
     return next((one.ref for one in above), None)
 
 
-def overlapping_siblings(
-    executions: Iterable[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]
-) -> dict[SpanRef, SpanRef]:
+def overlapping_siblings(executions: Iterable[SpanFacts]) -> dict[SpanRef, SpanRef]:
     """Return the first span of its batch for each execution: siblings that overlap in time, transitively (R8)."""
     batches: dict[SpanRef, SpanRef] = {}
     open_until: dict[tuple[str, str], tuple[int, SpanRef]] = {}
     for span in sorted(executions, key=time_order):
-        parent = tree_of(span).parent(span.span_id)
-        siblings = (span.trace_id, parent.span_id if parent is not None else span.parent_id or span.span_id)
+        siblings = (span.trace_id, span.parent_id or span.span_id)
         until, batch = open_until.get(siblings, (0, span.ref))
         if span.start >= until:
             batch = span.ref
@@ -203,7 +200,7 @@ def _batches_without_requests(
     _join_repeated(executions, spans)
     unasked = [one.span for one in executions if one.batch is None]
     asked_by = after_unseen_requests(unasked, spans, tree_of)
-    return asked_by | overlapping_siblings((span for span in unasked if span.ref not in asked_by), tree_of)
+    return asked_by | overlapping_siblings(span for span in unasked if span.ref not in asked_by)
 
 
 def _only_requested(call: ToolCall, executed: Collection[str], answered: Mapping[str, str | None]) -> ToolCall:
