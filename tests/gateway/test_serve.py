@@ -111,6 +111,20 @@ def test_goldens_are_read_anew_at_a_sighup(http: Downstream, tmp_path: Path) -> 
     assert "wrong: unknown field" in refusal["mistakes"][0]
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")
+@pytest.mark.parametrize("after", [0.2, 0.6])
+def test_a_reload_of_many_goldens_delays_no_end(after: float, http: Downstream, tmp_path: Path) -> None:
+    turns = [{"calls": [{"name": "f", "args": {"x": number}} for number in range(8)]}]
+    goldens = {"golden_set": "g", "goldens": [{"session": f"s-{one}", "turns": turns} for one in range(4000)]}
+    (tmp_path / "goldens.json").write_text(json.dumps(goldens))
+    with process(settings_for(http, f"goldens: '{tmp_path}/goldens.json'\n"), tmp_path) as gateway:
+        gateway.process.send_signal(signal.SIGHUP)
+        time.sleep(after)
+        began = time.monotonic()
+        assert gateway.end() == 0, "the interpreter's end aborts while a thread reads goldens"
+        assert time.monotonic() - began < 5.0
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes in the file system")
 @pytest.mark.parametrize("what", ["golden", "token"])
 def test_a_pipe_in_place_of_a_file_stops_neither_reloads_nor_the_end(

@@ -133,24 +133,25 @@ def test_held_spans_that_a_shutdown_has_to_leave_are_counted_and_told(
 
 
 class Exiting(Inner):
-    """Raises SystemExit in some of its exports."""
+    """Raises SystemExit, or another exception that is no error, in some of its exports."""
 
-    def __init__(self, raising: Callable[[int], bool]) -> None:
+    def __init__(self, raising: Callable[[int], bool], kind: type[BaseException] = SystemExit) -> None:
         super().__init__()
         self._raising = raising
+        self._kind = kind
         self.exports = 0
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self.exports += 1
         if self._raising(self.exports):
-            raise SystemExit(3)
+            raise self._kind(3)
         return super().export(spans)
 
 
 def outcome(call: Callable[[], object]) -> object:
     try:  # a SystemExit leaves BatchSpanProcessor's mark in the context
         return contextvars.copy_context().run(call)
-    except SystemExit as error:
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
         return repr(error)
 
 
@@ -165,11 +166,14 @@ def scoring(inner: Inner, delay: float) -> BatchSpanProcessor:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("raising", [lambda n: n == 1, lambda n: True, lambda n: False], ids=["first", "all", "none"])
 @pytest.mark.parametrize("delay", [10, 60_000], ids=["in the worker", "in the flush"])
-def test_a_system_exit_is_what_it_is_to_a_batch_span_processor(raising: Callable[[int], bool], delay: float) -> None:
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_a_system_exit_is_what_it_is_to_a_batch_span_processor(
+    kind: type[BaseException], raising: Callable[[int], bool], delay: float
+) -> None:
     said: list[list[object]] = []
     arrived: list[int] = []
     for make in (alone, scoring):
-        inner = Exiting(raising)
+        inner = Exiting(raising, kind)
         provider = TracerProvider(shutdown_on_exit=False)
         processor = make(inner, delay)
         provider.add_span_processor(processor)

@@ -9,16 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from goldspan.collector_processor import ToolParameterMatchExporter
+from goldspan.collector_processor import ToolParameterMatchExporter, ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.in_process.span_exporter import ExporterOptions
 from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import ExpectedCall, Golden, load_goldens
-from rigs.in_process_rig import MakeRig, Rig
+from rigs.in_process_rig import Inner, MakeRig, Rig
 from rigs.repository import ROOT
 from rigs.scripted_agent import PARIS, ROME, golden, golden_set, run_turn
 from rigs.waiting import until
 
+OF_AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "wanted"}
+OF_TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": PARIS[0]}
 PAGE = ROOT / "docs" / "in-process.md"
 YAML = """
 golden_set: weather
@@ -146,3 +150,35 @@ def test_the_processor_takes_the_same_options() -> None:
     parameters = inspect.signature(ToolParameterMatchExporter.__init__).parameters
     options = {name for name, one in parameters.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
     assert ExporterOptions.__optional_keys__ == options - {"goldens"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: BatchSpanProcessor(Inner()), "found a BatchSpanProcessor, expected the exporter that it was given"),
+        (lambda: Inner, r"found the class Inner, expected an exporter: call it, Inner\(\)"),
+        (lambda: None, "found None, expected an exporter such as"),
+        (lambda: 5, "found a int, expected an exporter such as"),
+    ],
+)
+@pytest.mark.parametrize("door", [ToolParameterMatchExporter, ToolParameterMatchSpanProcessor])
+def test_what_is_no_exporter_is_refused(door: Any, wrong: Any, said: str) -> None:
+    with pytest.raises(SettingsError, match=f"exporter: {said}"):
+        door(wrong())
+
+
+def test_a_wrong_name_of_an_option_is_answered_with_the_right_one() -> None:
+    wrong: dict[str, Any] = {"golden": "goldens.yaml"}
+    with pytest.raises(SettingsError, match=r"golden: unknown option; did you mean `goldens`\?"):
+        ToolParameterMatchSpanProcessor(Inner(), **wrong)
+
+
+def test_content_capture_that_is_off_is_said_once(make_rig: MakeRig, caplog: pytest.LogCaptureFixture) -> None:
+    rig = make_rig(goldens=golden_set(golden("wanted", [PARIS], [PARIS])))
+    for _ in range(2):
+        with rig.tracer.start_as_current_span("turn", attributes=OF_AGENT):
+            rig.tracer.start_span("tool", attributes=OF_TOOL).end()
+        rig.door.force_flush()
+    said = [record.getMessage() for record in caplog.records if "CAPTURE_MESSAGE_CONTENT" in record.getMessage()]
+    assert len(said) == 1
+    assert "switch the capture of content on" in said[0]

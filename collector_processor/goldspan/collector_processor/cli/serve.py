@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from pathlib import Path
 
 import click
@@ -27,7 +26,11 @@ def serve(*, config: Path | None, check: bool) -> None:
     with file_errors():
         refuse_without_libraries()
         # Imported when asked for, since they need the extra `gateway`.
-        from goldspan.collector_processor.serving.process import configure_logs, keep_freed_memory  # noqa: PLC0415
+        from goldspan.collector_processor.serving.process import (  # noqa: PLC0415
+            configure_logs,
+            end_process,
+            keep_freed_memory,
+        )
 
         keep_freed_memory()  # before gRPC is imported, whose first threads would have memory arenas already
         # Imported after that.
@@ -49,7 +52,7 @@ def serve(*, config: Path | None, check: bool) -> None:
         if unknown:
             logging.getLogger("goldspan.gateway").info("no setting has these variables", extra={"variables": unknown})
         run_gateway(settings, os.environ)
-    sys.exit(0)
+    end_process()
 
 
 def refuse_without_libraries() -> None:

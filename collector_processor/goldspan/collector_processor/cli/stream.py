@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from pathlib import Path
 
 import click
@@ -34,6 +33,7 @@ def stream(*, config: Path | None, check: bool) -> None:
         )
         from goldspan.collector_processor.serving.process import (  # noqa: PLC0415 - see above
             configure_logs,
+            end_process,
             keep_freed_memory,
         )
         from goldspan.collector_processor.stream.stream_server import check_stream, run_stream  # noqa: PLC0415 - see above
@@ -52,4 +52,4 @@ def stream(*, config: Path | None, check: bool) -> None:
         if unknown:
             logging.getLogger("goldspan.stream").info("no setting has these variables", extra={"variables": unknown})
         run_stream(settings, os.environ)
-    sys.exit(0)
+    end_process()

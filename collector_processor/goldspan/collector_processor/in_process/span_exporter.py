@@ -6,6 +6,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from inspect import signature
 from typing import TYPE_CHECKING, Literal, TypedDict
 
@@ -133,6 +134,7 @@ class ToolParameterMatchExporter(SpanExporter):
 
         if isinstance(inner, str):
             inner = otlp_span_exporter(inner, meter_provider)
+        _check_exporter(inner)
         self._inner = inner
         self._shut_down = False
         nested = isinstance(inner, ToolParameterMatchExporter)
@@ -275,6 +277,30 @@ class ToolParameterMatchExporter(SpanExporter):
 
 
 _exporters: weakref.WeakSet[ToolParameterMatchExporter] = weakref.WeakSet()
+
+
+def check_names(options: Collection[str], known: Collection[str]) -> None:
+    """Raise `SettingsError` for the name of an option that there is not."""
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            expected = f"did you mean `{near[0]}`?" if near else f"expected one of {', '.join(sorted(known))}"
+            raise SettingsError(f"{name}: unknown option; {expected}")
+
+
+def _check_exporter(inner: object) -> None:
+    """Raise `SettingsError` for what exports no spans: all of them would be lost."""
+    if isinstance(inner, type):
+        found, instead = f"the class {inner.__name__}", f"an exporter: call it, {inner.__name__}()"
+    elif isinstance(inner, SpanProcessor):
+        found = f"a {type(inner).__name__}"
+        instead = "the exporter that it was given, such as OTLPSpanExporter(): goldspan takes the processor's place"
+    elif not callable(getattr(inner, "export", None)):
+        found = "None" if inner is None else f"a {type(inner).__name__}"
+        instead = "an exporter such as OTLPSpanExporter(), 'otlp', or the URL of an OTLP/HTTP receiver"
+    else:
+        return
+    raise SettingsError(f"exporter: found {found}, expected {instead}")
 
 
 def _check_above_zero(**options: object) -> None:

@@ -53,6 +53,7 @@ from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter, estimated_size
 from goldspan.mappers.readers.sdk import attributes_of
 from goldspan.mappers.spans import LogView
+from goldspan.scoring.verdict import Reason
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.in_process.otlp_sender import OtlpEvents
@@ -71,6 +72,10 @@ _MANY_LOGS = 256
 """So many queued log records are read at once."""
 _GRACE = 1.0
 """Seconds after `hold_timeout` after which a span is released even if the engine has not released it."""
+_NOT_CAPTURED = (
+    "calls are not scored since the arguments of tools are not recorded: switch the capture of content on, with most "
+    "instrumentations by OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY. docs/switches.md has the others."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,7 @@ class SpanPipeline:
         self._owner = 0
         """The thread that has the lock."""
         self._exits_from = inf
+        self._said_not_captured = False
         self._timer = Timer(self._on_timer, "goldspan-timer")
         self._reported_held = (0, 0)
         self._counted = EngineStats()
@@ -275,6 +281,9 @@ class SpanPipeline:
             self._start_filter()
             return
         for evaluation in output.evaluations:
+            if evaluation.verdict.reason is Reason.ARGUMENTS_NOT_CAPTURED and not self._said_not_captured:
+                self._said_not_captured = True
+                _logger.warning("%s", _NOT_CAPTURED)
             self._joins.golden_seen(evaluation.golden_set, evaluation.golden)
             try:
                 if (held := self._held.get(evaluation.target)) is not None:

@@ -24,6 +24,7 @@ from goldspan.collector_processor.in_process.span_exporter import (
     SHUTDOWN_TIMEOUT,
     ExporterOptions,
     ToolParameterMatchExporter,
+    check_names,
 )
 from goldspan.scoring.errors import SettingsError
 
@@ -54,6 +55,7 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         goldens: Goldens | None = None,
         **options: Unpack[ExporterOptions],
     ) -> None:
+        check_names(options, {"goldens", *ExporterOptions.__annotations__})
         self._scoring_exporter = ToolParameterMatchExporter(span_exporter, goldens=goldens, **options)
         self._at_exit: Callable[[], object] | None = None
         self._exits_at: float | None = None
