@@ -294,6 +294,7 @@ ONE_MISTAKE = {
     "two documents": ("format: 1", "format: 1\n---\nformat: 1", 2, "", "found a second document"),
     "YAML 1.1": ("format: 1", "%YAML 1.1\n---\nformat: 1", 2, "", "expected YAML 1.2"),
     "too deep": ("days: 3", f"days: {'[' * 101}{']' * 101}", 13, "", "nested more than 100 levels deep"),
+    "too deep keys": ("days: 3", f"{'? ' * 3000}a", 13, "", "nested more than 100 levels deep"),
     "duplicate session": ("s-2", "s-1", 14, "", "a second golden for the session s-1, the first is"),
 }
 
@@ -538,3 +539,39 @@ def test_values_given_in_code_are_checked_too() -> None:
         assert words in mistake.message
         assert mistake.line is None
         assert mistake.file == "<in code>"
+
+
+SECRET = '{"password": "hunter2"}'
+
+
+def test_a_link_out_of_its_folder_quotes_nothing_of_what_it_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, folder, linked = tmp_path / "secret.txt", tmp_path / "goldens", tmp_path / "linked"
+    secret.write_text(SECRET)
+    folder.mkdir()
+    (folder / "g.json").symlink_to(secret)
+    linked.symlink_to(folder)
+    for source in (folder, folder / "g.json", linked):
+        with pytest.raises(GoldenFileError) as caught:
+            load_goldens(source)
+        [mistake] = caught.value.mistakes
+        assert "is a link that leads out of its folder" in mistake.message
+        assert "password" not in str(caught.value)
+    monkeypatch.chdir(tmp_path / "goldens")
+    (folder / "proc.yaml").symlink_to("/proc/self/status")
+    with pytest.raises(GoldenFileError, match="is a link that leads out"):
+        load_goldens("proc.yaml")
+
+
+def test_a_link_is_read_where_it_leads_to_goldens_and_quoted_inside_its_folder(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "shared.yaml", tmp_path / "goldens"
+    outside.write_text(GOOD)
+    (folder / "..data").mkdir(parents=True)
+    (folder / "g.yaml").symlink_to(outside)
+    assert len(load_goldens(folder).goldens) == 2
+    (folder / "g.yaml").unlink()
+    (folder / "..data" / "g.yaml").write_text(GOOD.replace("format", "fromat"))
+    (folder / "g.yaml").symlink_to("..data/g.yaml")  # as Kubernetes mounts a ConfigMap
+    with pytest.raises(GoldenFileError, match="fromat"):
+        load_goldens(folder)

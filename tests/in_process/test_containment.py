@@ -20,7 +20,7 @@ from goldspan.collector_processor.in_process import span_pipeline
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.errors import SettingsError
 from rigs.in_process_rig import Inner, Logged, MakeRig, Rig, scores
-from rigs.scripted_agent import golden, golden_set
+from rigs.scripted_agent import PARIS, golden, golden_set, run_turn
 from rigs.waiting import until
 
 TURN = {"chat test-model", "GET 0", "execute_tool get_weather 0", "invoke_agent weather"}
@@ -359,3 +359,29 @@ def test_hold_understands_what_yaml_makes_of_on_and_off(make_rig: MakeRig, hold:
     rig = make_rig(hold=hold, settle=3600)
     rig.turn()
     assert (len(rig.inner.spans) == 2) is held
+
+
+class NoHash(str):
+    """Text that cannot be hashed."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        raise ValueError("no hash")
+
+
+@pytest.mark.parametrize("key", ["gen_ai.conversation.id", "gen_ai.tool.name", "gen_ai.tool.call.id"])
+def test_text_of_a_class_of_its_own_costs_no_neighbour_its_score(key: str, make_rig: MakeRig) -> None:
+    rig = make_rig(goldens=golden_set(golden("wanted", [PARIS]), golden("other", [PARIS])), settle=3600.0)
+    run_turn(rig.tracer, "other", [PARIS])
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "wanted"}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f", "gen_ai.tool.call.id": "1"}
+    for attributes in (agent, tool):
+        if key in attributes:
+            attributes[key] = NoHash(attributes[key])
+    with rig.tracer.start_as_current_span("agent", attributes=agent):
+        rig.tracer.start_span("tool", attributes=tool).end()
+        run_turn(rig.tracer, None, [PARIS])
+    rig.door.force_flush()
+    found = [scores(span).get("tool_parameter_match.score") for span in rig.inner.spans if "get_weather" in span.name]
+    assert found == [1.0, 1.0]

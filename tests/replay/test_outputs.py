@@ -35,7 +35,20 @@ DOCUMENTS = st.recursive(
 
 @given(DOCUMENTS)
 def test_a_document_is_the_text_that_json_writes_with_an_indent(document: object) -> None:
-    assert json_text(document) == json.dumps(document, ensure_ascii=False, indent=2)
+    written = json.dumps(document, ensure_ascii=False, indent=2)
+    steering = "".join(
+        map(chr, (*range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)))
+    )
+    for one in steering if not written.isascii() else "":
+        written = written.replace(one, f"\\u{ord(one):04x}")
+    assert json_text(document) == written
+
+
+@pytest.mark.parametrize("code", [0x85, 0x9B, 0x200F, 0x2028, 0x2029, 0x202E, 0x2066])
+def test_no_document_steers_a_terminal_or_ends_a_line(code: int) -> None:
+    text = json_text({f"é{chr(code)}": [chr(code)]})
+    assert chr(code) not in text
+    assert json.loads(text) == {f"é{chr(code)}": [chr(code)]}
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("-inf")]])

@@ -86,13 +86,21 @@ def shown_name(name: str, longest: int = 80) -> str:
     return text if len(text) <= longest else text[: longest - 1] + _ELLIPSIS
 
 
+_STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def escaped(text: str) -> str:
+    """Escape, in JSON text, what would control a terminal, end a line, or turn the reading direction."""
+    return text if text.isascii() else _STEERING.sub(lambda one: f"\\u{ord(one.group()):04x}", text)
+
+
 def json_text(document: object) -> str:
     """Return a document as commands print it."""
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    text = escaped(json.dumps(document, ensure_ascii=False, allow_nan=False))
     try:
         return msgspec.json.format(text, indent=2)  # the same text as by `dumps` in a fifth of the time
     except UnicodeEncodeError:  # a lone surrogate
-        return json.dumps(document, ensure_ascii=False, indent=2)
+        return escaped(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 # JSON Pointers (RFC 6901): `/address/zip`, with `~1` for a `/` and `~0` for a `~` in a key.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
 from goldspan.collector_processor.replay.hints import HELP
 from goldspan.collector_processor.report.model import Report
+from goldspan.scoring.json_values import json_text
 from goldspan.scoring.result_words import SessionWords
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 from goldspan.scoring.wording import LABEL_WORDS, counted, printable, score_text, shorten
@@ -75,7 +75,7 @@ def gitlab_report(report: Report) -> str:
         for one in annotate(report)
         if one.file
     ]
-    return json.dumps(issues, ensure_ascii=False, indent=2) + "\n"
+    return json_text(issues) + "\n"
 
 
 def _annotation(error: bool, source: str, title: str, lines: Iterable[str]) -> Annotation:  # noqa: FBT001

@@ -20,6 +20,7 @@ from goldspan.collector_processor.serving.http_server import (
 )
 from goldspan.collector_processor.serving.prometheus import CONTENT_TYPE, MetricsPage, Sample
 from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.json_values import escaped
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.results import TurnResult
 from goldspan.scoring.verdict import Label
@@ -47,7 +48,7 @@ class Admin:
             "/healthz": lambda: (200, _TEXT, b"ok\n"),
             "/readyz": self._readyz,
             "/metrics": lambda: (200, CONTENT_TYPE, metrics.render()),
-            "/coverage": lambda: (200, _JSON, json.dumps(coverage(), ensure_ascii=False).encode() + b"\n"),
+            "/coverage": lambda: (200, _JSON, escaped(json.dumps(coverage(), ensure_ascii=False)).encode() + b"\n"),
         }
 
     async def __call__(self, scope: Mapping[str, Any], _: Receive, send: Send) -> None:

@@ -16,6 +16,8 @@ from typing import Literal, NoReturn, TextIO
 
 from google.protobuf.internal import api_implementation
 
+from goldspan.scoring.json_values import escaped
+
 _logger = logging.getLogger("goldspan.gateway")
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
@@ -77,7 +79,8 @@ def end_process() -> NoReturn:
     The interpreter's own end takes seconds after large goldens, and aborts where a thread works in a library meanwhile,
     such as the one that reloads goldens.
     """
-    atexit._run_exitfuncs()  # noqa: SLF001 - those of an instrumentation of this process, and of logging
+    # Those of an instrumentation of this process, and of logging.
+    atexit._run_exitfuncs()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
@@ -125,7 +128,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return escaped(json.dumps(line, ensure_ascii=False, default=str))
 
 
 class TextLines(logging.Formatter):

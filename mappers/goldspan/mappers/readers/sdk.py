@@ -53,7 +53,7 @@ class SdkSpan:
             self.parent_is_remote = False
         self.start: int = span.start_time or 0
         self.end: int = span.end_time or 0
-        self.attributes = attributes_of(span)
+        self.attributes = _of_plain_types(attributes_of(span))
 
     @property
     def name(self) -> str:
@@ -79,7 +79,10 @@ class SdkSpan:
 
     @property
     def events(self) -> Sequence[EventView]:
-        return [EventView(str(event.name), event.attributes or NO_ATTRIBUTES) for event in self._span.events or ()]
+        return [
+            EventView(str(event.name), _of_plain_types(event.attributes or NO_ATTRIBUTES))
+            for event in self._span.events or ()
+        ]
 
     @property
     def links(self) -> Sequence[SpanRef]:
@@ -106,6 +109,24 @@ def attributes_of(span: Any) -> Mapping[str, Any]:
         pass
     attributes = span.attributes
     return attributes if is_mapping(attributes) else NO_ATTRIBUTES
+
+
+_PLAIN_TYPES = frozenset({str, bool, int, float, bytes, type(None)})
+
+
+def _of_plain_types(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return text of a class of its own, which may do anything when it is hashed or compared, as plain text."""
+    if _PLAIN_TYPES.issuperset(map(type, attributes.values())):
+        return attributes
+    return {key: _of_plain_type(value) for key, value in attributes.items()}
+
+
+def _of_plain_type(value: Any) -> Any:
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, tuple):
+        return tuple(map(_of_plain_type, cast("Sequence[Any]", value)))
+    return value
 
 
 PlainSdkSpan = tuple[Any, Any, Any, Any, Any, Any]
@@ -177,7 +198,7 @@ class SdkReader:
             record.timestamp or record.observed_timestamp or 0,
             name,
             record.body,
-            dict(attributes),
+            dict(_of_plain_types(attributes)),
             scope_name if isinstance(scope_name, str) else "",
             self.resource(getattr(record, "resource", None) if resource is None else resource),
         )
@@ -188,7 +209,7 @@ class SdkReader:
         if known is not None and known[0] is resource:
             return known[1]
         attributes = getattr(resource, "attributes", None)
-        view = ResourceView(attributes if is_mapping(attributes) else NO_ATTRIBUTES)
+        view = ResourceView(_of_plain_types(attributes) if is_mapping(attributes) else NO_ATTRIBUTES)
         if len(self._resources) >= _MAX_RESOURCES:
             self._resources.clear()
         self._resources[id(resource)] = (resource, view)

@@ -449,7 +449,7 @@ class _Reader:
         return fields, SourcePlace(_line(start), inner)
 
     def key(self, event: Any, where: ValuePath) -> str | None:
-        value, _ = self.node(event, where)
+        value, _ = self.node(event, (*where, "?"))  # a key may be a mapping with such keys, and so on
         if isinstance(value, str) and (value != "<<" or event.style):
             return value
         if value == "<<":

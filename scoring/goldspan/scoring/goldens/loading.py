@@ -64,7 +64,7 @@ def load_goldens(*sources: Source, criterion: Criterion | Mapping[str, Any] | No
             document = _document(source, notes)
             read = read_eval_set if is_eval_set(document) else read_golden_set
             sets.append(read(document, notes, defaults))
-        mistakes += notes.in_order()
+        mistakes += _mistakes(notes)
     if mistakes := mistakes + duplicates_in(sets):
         raise GoldenFileError(*sorted(mistakes, key=lambda mistake: (mistake.file, mistake.line or 0)))
     return GoldenIndex(sets)
@@ -90,7 +90,7 @@ def load_criterion(source: str | Path | Mapping[str, Any]) -> Criterion:
             notes.add(path, message)
         said = inherit({}, value, SET_LEVEL, where, notes.add)
     if notes.mistakes:
-        raise CriterionFileError(*notes.in_order())
+        raise CriterionFileError(*_mistakes(notes))
     return Criterion.parse(said)
 
 
@@ -112,8 +112,30 @@ def load_metrics(source: str | Path | Mapping[str, Any]) -> tuple[MetricChoice, 
             known = {name: metrics[name] for name in metrics if name in metric_names() and name != MAIN_METRIC}
             chosen = read_metrics(known, lambda path, message: notes.add(("criteria", *path), message))
     if notes.mistakes:
-        raise CriterionFileError(*notes.in_order())
+        raise CriterionFileError(*_mistakes(notes))
     return chosen
+
+
+_OF_A_LINK = (
+    "is a link that leads out of its folder, and what it leads to is no file as expected here. What is wrong with it "
+    "is not shown, since it may hold anything: put the file itself here"
+)
+
+
+def _leads_out(path: Path) -> bool:
+    """Tell whether a link on the way leads out of the folder, or of the working directory if the path is in that."""
+    if not path.is_file():
+        return False  # nothing was read
+    named, here = path.absolute(), Path.cwd()
+    inside = here if named.is_relative_to(here) else named.parent
+    return not named.resolve().is_relative_to(inside.resolve())
+
+
+def _mistakes(notes: MistakeCollector) -> list[Mistake]:
+    """List the mistakes in a file from its top; those of a file that a link leads to would quote it."""
+    if notes.mistakes and _leads_out(Path(notes.file)):
+        return [Mistake(notes.file, "", _OF_A_LINK)]
+    return notes.in_order()
 
 
 def golden_files_in(folder: Path) -> list[Path]:
