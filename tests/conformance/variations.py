@@ -20,7 +20,7 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import groupby
@@ -388,6 +388,11 @@ def known_silent() -> dict[str, list[str]]:
     return known
 
 
+def is_known(one: Case, known: Mapping[str, Sequence[str]]) -> bool:
+    """Say whether a silent case is listed; a pair is where one of its two is."""
+    return any(one.recording in known.get(way, ()) for way in (one.transformation, *one.transformation.split(" + ")))
+
+
 def write_known(silent: dict[str, list[str]]) -> None:
     lines = (f"  {json.dumps(way)}: {json.dumps(sorted(names))}" for way, names in sorted(silent.items()) if names)
     KNOWN.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
@@ -406,20 +411,21 @@ def main(arguments: Sequence[str]) -> int:
     if unknown := [name for name in given.names if name not in NAMES and name not in TRANSFORMATIONS]:
         parser.error(f"neither a recording nor a transformation: {', '.join(unknown)}")
     only = [name for name in given.names if name in TRANSFORMATIONS]
-    table, known, silent, tried = Table(), known_silent(), dict[str, list[str]](), set[tuple[str, str]]()
+    table, known, silent, tried = Table(), known_silent(), list[Case](), set[tuple[str, str]]()
     for name in [name for name in given.names if name in NAMES] or NAMES:
         for one in cases_of(name, pairs=0 if only else given.pairs, only=only):
             table.add(one)
             tried.add((one.transformation, name))
             if one.outcome == SILENT:
-                silent.setdefault(one.transformation, []).append(name)
+                silent.append(one)
             if given.cases and one.outcome in (SILENT, BLIND, FALSE_DOUBT):
                 print(f"{one.outcome:12} {name:40} {one.transformation}: {', '.join(one.silent or one.doubts)}")
     print("\n".join(table.lines()))
-    new = [(way, name) for way, names in silent.items() for name in names if name not in known.get(way, ())]
-    old = [(way, name) for way, name in tried if name in known.get(way, ()) and name not in silent.get(way, ())]
-    for way, name in new:
-        print(f"silent, and not known: {name}, {way}")
+    new = [one for one in silent if not is_known(one, known)]
+    silently = {(one.transformation, one.recording) for one in silent}
+    old = [(way, name) for way, name in tried if name in known.get(way, ()) and (way, name) not in silently]
+    for one in new:
+        print(f"silent, and not known: {one.recording}, {one.transformation}: {', '.join(one.silent)}")
     if old:
         print(f"{len(old)} known cases are no longer silent; --shrink takes them from {KNOWN.name}")
     if given.shrink:
