@@ -22,7 +22,7 @@ from goldspan.scoring import (
     score_session,
     score_turn,
 )
-from goldspan.scoring.tool_definitions import DeclaredDefaults
+from goldspan.scoring.tool_definitions import ToolsInForce
 from rigs.repository import RECORDINGS
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}}}
@@ -117,12 +117,18 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_no_definition_raises(value: Any) -> None:
-    assert isinstance(dict(DeclaredDefaults(Content(value, Capture.CAPTURED)).of("x")), dict)
+    assert isinstance(
+        dict(ToolsInForce(Turn(tool_definitions=Content(value, Capture.CAPTURED))).defaults_of(ToolCall("x"))), dict
+    )
 
 
 def test_neither_depth_nor_number_of_definitions_is_without_bounds() -> None:
     def found(definitions: Any) -> dict[str, Any]:
-        return dict(DeclaredDefaults(Content(definitions, Capture.CAPTURED)).of("get_weather"))
+        return dict(
+            ToolsInForce(Turn(tool_definitions=Content(definitions, Capture.CAPTURED))).defaults_of(
+                ToolCall("get_weather")
+            )
+        )
 
     def within(lists: int) -> Any:
         inner: Any = WRITTEN["OpenAI"]
@@ -148,5 +154,5 @@ def test_neither_depth_nor_number_of_definitions_is_without_bounds() -> None:
 )
 def test_real_recordings_declare_the_default_of_days(name: str) -> None:
     turns = [one for session in read_sessions(RECORDINGS / f"{name}.otlp.json") for one in session.turns]
-    found = [dict(DeclaredDefaults(one.tool_definitions).of("get_weather")) for one in turns]
+    found = [dict(ToolsInForce(one).defaults_of(ToolCall("get_weather"))) for one in turns]
     assert {"days": 1} in found

@@ -47,7 +47,7 @@ from goldspan.mappers.spans import (
     SpanView,
 )
 from goldspan.scoring.errors import DialectError, Problem
-from goldspan.scoring.sessions import NO_CONTENT, SpanRef
+from goldspan.scoring.sessions import NO_CONTENT, Content, SpanRef
 
 _NOTHING = Reading()
 _NO_LOG_READING = LogReading()
@@ -84,10 +84,18 @@ def _joined(readings: Sequence[Reading]) -> Reading:
         joined_model(models) if models else None,
         user_text,
         (lambda: replace(joined_context([read() for read in contexts]), user_text=user_text)) if contexts else None,
+        (lambda: first_captured(map(_declared, readings))) if contexts else None,
         turn_number=first_known(reading.turn_number for reading in readings),
         no_turn=first.no_turn,
         hides_calls=any(reading.hides_calls for reading in readings),
     )
+
+
+def _declared(reading: Reading | LogReading) -> Content:
+    """Return the definitions of tools, and read no more than these where the dialect can."""
+    if reading.tool_definitions is not None:
+        return reading.tool_definitions()
+    return NO_CONTENT if reading.context is None else reading.context().tool_definitions
 
 
 def _joined_tool(tools: Sequence[ToolFacts]) -> ToolFacts:
@@ -422,7 +430,7 @@ class DialectRegistry:
             return None
         dialect, reading = self._log_reading(name, log)
         session_keys = (*identifiers(log.attributes, self._session_keys), *reading.session_keys)
-        context = self._context(dialect, reading, log, content=content, definitions=False)
+        context = self._context(dialect, reading, log, content=content, definitions=self._definitions)
         tools = (*reading.tools, *self._results(dialect, reading, log)) if content else reading.tools
         time, identity_parts = log.time, [name, log.scope_name, log.body, log.attributes]
         if reading.model is None and not tools and context == NO_CONTEXT and not reading.own_message:
@@ -475,15 +483,15 @@ class DialectRegistry:
     def _context(
         self, name: str, reading: Reading | LogReading, view: SpanView | LogView, *, content: bool, definitions: bool
     ) -> ContextFacts:
-        if (content or definitions) and reading.context is not None:
-            try:
-                context = reading.context()
-                if content:
-                    return context
-                return ContextFacts(reading.user_text, tool_definitions=context.tool_definitions)
-            except Exception as error:  # noqa: BLE001 - as above
-                self._failed(name, error, view)
-        return NO_CONTEXT if reading.user_text is NO_CONTEXT.user_text else ContextFacts(reading.user_text)
+        declared = NO_CONTENT
+        try:
+            if content and reading.context is not None:
+                return reading.context()
+            declared = _declared(reading) if definitions else NO_CONTENT
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed(name, error, view)
+        alone = reading.user_text is NO_CONTENT and declared is NO_CONTENT
+        return NO_CONTEXT if alone else ContextFacts(reading.user_text, tool_definitions=declared)
 
     def _failed(self, dialect: str, error: Exception, view: SpanView | LogView) -> None:
         self.failures[dialect] += 1

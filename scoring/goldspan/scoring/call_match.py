@@ -33,7 +33,7 @@ from goldspan.scoring.matchers.matcher import (
 )
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult
 from goldspan.scoring.sessions import CallHistory, EarlierCalls, JsonValue, ToolCall
-from goldspan.scoring.tool_definitions import DeclaredDefaults
+from goldspan.scoring.tool_definitions import ToolsInForce
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, Label, Reason, Verdict, arguments_of, is_hidden, why_not_known
 
 MISSING: Final = ABSENT
@@ -66,8 +66,8 @@ class CallContext(Struct, frozen=True, gc=False):
 
     history: CallHistory | None = None
     """The results of earlier calls; None: unknown."""
-    defaults: DeclaredDefaults | None = None
-    """The defaults of arguments that were left out; None: unknown."""
+    tools: ToolsInForce | None = None
+    """Declares the defaults of arguments that were left out; None: unknown."""
 
 
 class ExpectedArgument(Struct, frozen=True, gc=False):
@@ -228,7 +228,7 @@ class CallRules(Struct, frozen=True, gc=False):
                 score = self._score(argument, found, call, context)
                 if found is ABSENT:
                     absent += 1
-                    found = self._default(name, None, context)
+                    found = self._default(name, None, call, context)
             result = self._argument_result(argument, found, score, call, context)
             if result.exact is None:
                 unknown = REASON_OF_CAPTURE[hidden[name]] if is_hidden(hidden, name) else Reason.INPUT_MISSING
@@ -332,13 +332,13 @@ class CallRules(Struct, frozen=True, gc=False):
             return argument.rule.compare(expected, found)
         if argument.special and (score := _score_value(argument, ABSENT, call, context)) != 0:
             return score
-        default = ABSENT if isinstance(expected, Present) else self._default(argument.name, ABSENT, context)
+        default = ABSENT if isinstance(expected, Present) else self._default(argument.name, ABSENT, call, context)
         return ONE if default is not ABSENT and _score_value(argument, default, call, context) == 1 else MISSING
 
-    def _default(self, name: str, otherwise: JsonValue, context: CallContext) -> JsonValue:
+    @staticmethod
+    def _default(name: str, otherwise: JsonValue, call: ToolCall, context: CallContext) -> JsonValue:
         """Return the default of an argument, if the tool's definition declares it."""
-        defaults = context.defaults
-        return otherwise if defaults is None else defaults.of(self.expected.name).get(name, otherwise)
+        return otherwise if context.tools is None else context.tools.defaults_of(call).get(name, otherwise)
 
     def _as_written(self, name: str, value: Expected) -> JsonValue:
         """Return an expected value as the golden has it, with matchers in their written form."""
@@ -427,7 +427,7 @@ def plain_values(names: Sequence[str], call: ToolCall, context: CallContext) -> 
     if actual is None or call.argument_captures:
         return None
     values = tuple(map(actual.get, names))
-    if not SCALARS.issuperset(map(type, values)) or (context.defaults is not None and None in values):
+    if not SCALARS.issuperset(map(type, values)) or (context.tools is not None and None in values):
         return None
     return values
 

@@ -488,7 +488,12 @@ class Scorer:
         return any(GOLDEN not in needs_of(one.metric) for one in (*self.metrics, *self.later))
 
     def reads_definitions(self, goldens: Sequence[Golden]) -> bool:
-        """Whether scoring may read the definitions of tools, whatever else it reads."""
+        """Whether scoring may read the definitions of tools: for a metric, or since a golden expects arguments.
+
+        An expected argument that was left out has the default that its tool declares.
+        """
+        if any(call.args for golden in goldens for call in golden.all_calls()):
+            return True
         names = {choice.name for golden in goldens for choice in golden.metrics}
         chosen = [one.metric for one in (*self.metrics, *self.later)]
         chosen += [BUILT_IN_METRICS[name] for name in names & BUILT_IN_METRICS.keys()]

@@ -105,6 +105,10 @@ class ToolCall(Struct, frozen=True, gc=False, metaclass=_TakesArgs):
     raw_arguments: Content = NO_CONTENT
     response_id: str | None = None
     """The id of the model's response that requested the call, where its span names one."""
+    tool_definitions: Content = NO_CONTENT
+    """What the model that requested it was given, where that is not what its turn has."""
+    alias: str = ""
+    """The tool's name in its trace, where the golden has another one."""
 
     @property
     def args(self) -> Mapping[str, JsonValue] | None:
@@ -211,17 +215,26 @@ def as_one_turn(session: Session) -> Turn | None:
         return None
     turns, last = session.turns, session.turns[-1]
     captured = (turn.tool_definitions for turn in reversed(turns) if turn.tool_definitions.capture is Capture.CAPTURED)
+    definitions = next(captured, last.tool_definitions)
     return replace(
         last,
-        calls=tuple(call for turn in turns for call in turn.calls),
+        calls=tuple(call for turn in turns for call in _with_definitions(turn, definitions)),
         trace_ids=tuple(dict.fromkeys(trace for turn in turns for trace in turn.trace_ids)),
         turn_id=None,
         start=turns[0].start,
         calls_visible=all(turn.calls_visible for turn in turns),
         # Where one turn ends and the next begins decides nothing.
         doubts=tuple(one for turn in turns for one in turn.doubts if one.fact is not DoubtedFact.TURNS),
-        tool_definitions=next(captured, last.tool_definitions),
+        tool_definitions=definitions,
     )
+
+
+def _with_definitions(turn: Turn, others: Content) -> Sequence[ToolCall]:
+    """Return a turn's calls with its own definitions of tools, if the turn that they get into has `others`."""
+    own = turn.tool_definitions
+    if own.capture is not Capture.CAPTURED or own == others:
+        return turn.calls
+    return [call if call.tool_definitions != NO_CONTENT else replace(call, tool_definitions=own) for call in turn.calls]
 
 
 def batches_of(turns: Sequence[Turn]) -> list[int]:

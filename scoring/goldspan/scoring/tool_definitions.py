@@ -6,7 +6,8 @@ Frameworks wrap a schema in different ways, so the search takes any object with 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.json_values import is_mapping, is_sequence
-from goldspan.scoring.sessions import Capture, Content, JsonValue
+from goldspan.scoring.sessions import Capture, Content, JsonValue, ToolCall, Turn
 
 _SCHEMAS = (
     "parameters",
@@ -54,13 +55,32 @@ def load_tools(given: Definitions) -> Mapping[str, Mapping[str, JsonValue]]:
     return found
 
 
-def schemas_of(definitions: Content) -> Mapping[str, Mapping[str, JsonValue]]:
-    """Return the schema of each tool's parameters by name, the first of each name; empty unless captured."""
+def schemas_of(definitions: Content, agent: str | None = None) -> Mapping[str, Mapping[str, JsonValue]]:
+    """Return the schema of each tool's parameters by name, the first of each name; empty unless captured.
+
+    Of definitions that are recorded by agent, those of `agent`, if it is among them.
+    """
+    if definitions.capture is not Capture.CAPTURED:
+        return {}
+    raw = definitions.raw
+    return _schemas_in_text(raw, agent) if isinstance(raw, str) else _schemas_in(raw, agent)
+
+
+@lru_cache(maxsize=64)
+def _schemas_in_text(text: str, agent: str | None) -> Mapping[str, Mapping[str, JsonValue]]:
+    return _schemas_in(Content(text, Capture.CAPTURED).value, agent)
+
+
+def _schemas_in(value: JsonValue, agent: str | None) -> Mapping[str, Mapping[str, JsonValue]]:
     found: dict[str, Mapping[str, JsonValue]] = {}
-    if definitions.capture is Capture.CAPTURED:
-        for name, schema in definitions_in(definitions.value):
-            found.setdefault(name, schema)
+    for name, schema in definitions_in(of_agent(value, agent)):
+        found.setdefault(name, schema)
     return found
+
+
+def of_agent(value: JsonValue, agent: str | None) -> JsonValue:
+    """Return an agent's own part of decoded definitions, if they are recorded by agent."""
+    return value[agent] if agent and is_mapping(value) and agent in value else value
 
 
 def schema_of(tool: str, declared: Mapping[str, Mapping[str, JsonValue]]) -> Mapping[str, JsonValue] | None:
@@ -141,32 +161,51 @@ def _inner(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return inner if is_mapping(inner) else schema
 
 
-# Defaults of parameters: if an agent leaves out an argument, its value is the default in the tool's JSON Schema.
+# The list in force: the definitions that were given to the model which requested a call, else those of the call's turn.
+
+
+def lists_of(turns: Iterable[Turn]) -> Iterator[Content]:
+    """Yield the captured definitions of turns and of their calls, in order; equal neighbours once."""
+    last: Content | None = None
+    for turn in turns:
+        for one in (turn.tool_definitions, *[call.tool_definitions for call in turn.calls]):
+            if one is not last and one.capture is Capture.CAPTURED:
+                last = one
+                yield one
+
 
 Defaults = Mapping[str, JsonValue]
 """By parameter name."""
 
 
-class DeclaredDefaults:
-    """The defaults that the tool definitions of a turn declare; read on first use."""
+class ToolsInForce:
+    """The tools that each call of a turn could use; what was declared is read on first use."""
 
-    __slots__ = ("_definitions", "_of_tools")
+    __slots__ = ("_read", "_turn")
 
-    def __init__(self, definitions: Content) -> None:
-        self._definitions = definitions
-        self._of_tools: dict[str, Defaults] | None = None
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._read: dict[tuple[int, str | None], Mapping[str, Mapping[str, JsonValue]]] = {}
 
-    def of(self, tool: str) -> Defaults:
-        """Return the defaults of a tool's parameters; the first definition of a name counts."""
-        if self._of_tools is None:
-            self._of_tools = {name: _defaults(schema) for name, schema in schemas_of(self._definitions).items()}
-        return self._of_tools.get(tool, {})
+    def schema_of(self, call: ToolCall) -> Mapping[str, JsonValue] | None:
+        """Return the schema of a call's tool: by the list in force for it, else by that of its turn."""
+        for one in (call.tool_definitions, self._turn.tool_definitions):
+            if one.capture is Capture.CAPTURED:
+                key = id(one), call.agent
+                if key not in self._read:
+                    self._read[key] = schemas_of(one, call.agent)
+                if (schema := schema_of(call.alias or call.name, self._read[key])) is not None:
+                    return schema
+        return None
+
+    def defaults_of(self, call: ToolCall) -> Defaults:
+        """Return the declared defaults of the parameters of a call's tool."""
+        properties = (self.schema_of(call) or {}).get("properties")
+        if not is_mapping(properties):
+            return {}
+        return {name: one["default"] for name, one in properties.items() if is_mapping(one) and "default" in one}
 
 
-def _defaults(schema: Mapping[str, Any]) -> Defaults:
-    properties = schema.get("properties")
-    if not is_mapping(properties):
-        return {}
-    return {
-        name: schema["default"] for name, schema in properties.items() if is_mapping(schema) and "default" in schema
-    }
+def tools_in_force(turn: Turn) -> ToolsInForce | None:
+    """Return the tools of a turn's calls; None where no definition was captured."""
+    return ToolsInForce(turn) if next(lists_of((turn,)), None) is not None else None

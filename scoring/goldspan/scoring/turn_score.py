@@ -26,7 +26,7 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
 from goldspan.scoring.results import CallResult, TurnResult
 from goldspan.scoring.sessions import CallHistory, Capture, ToolCall, Turn
-from goldspan.scoring.tool_definitions import DeclaredDefaults
+from goldspan.scoring.tool_definitions import tools_in_force
 from goldspan.scoring.verdict import (
     REASON_OF_CAPTURE,
     Label,
@@ -126,8 +126,8 @@ def score_calls(
         unseen = unseen or unknown
         if unknown is not Reason.READING_DOUBTFUL:
             calls = turn.calls
-        if turn.tool_definitions.capture is _CAPTURED:
-            context = CallContext(history, DeclaredDefaults(turn.tool_definitions))
+        if (tools := tools_in_force(turn)) is not None:
+            context = CallContext(history, tools)
     criterion = expected.criterion
     results, partners, approximate = _call_results(expected, calls, context, batches, unseen)
     unexpected, rejected = split_unpaired(calls, partners, NOT_EXPECTED)

@@ -24,7 +24,7 @@ from goldspan.scoring.goldens.loading import read_document
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers.matcher import LITERAL, dollar_keys
 from goldspan.scoring.sessions import JsonValue, Session
-from goldspan.scoring.tool_definitions import declared_parameters
+from goldspan.scoring.tool_definitions import declared_parameters, lists_of
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -212,9 +212,9 @@ def _not_declared(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator
     declared: dict[str, set[str] | None] = {}
     called: set[str] = set()
     for session in sessions:
-        for turn in session.turns:
-            called.update(call.name for call in turn.calls)
-            for name, parameters in declared_parameters(turn.tool_definitions).items():
+        called.update(call.name for turn in session.turns for call in turn.calls)
+        for definitions in lists_of(session.turns):
+            for name, parameters in declared_parameters(definitions).items():
                 known = declared.setdefault(name, set())
                 if parameters is None:
                     declared[name] = None

@@ -89,17 +89,41 @@ def decode_message(body: bytes) -> SessionMessage:
 
 def encode_fragment(fragment: Fragment, *, incomplete: bool) -> bytes:
     """Return a fragment as bytes; `incomplete`: records of its trace were dropped."""
-    needed = _taken_contents(fragment)
+    taken = _taken_contents(fragment)
     others = _spans_above(fragment)
     session = fragment.session
+    spans = [*(_needed(span, taken) for span in fragment.spans), *(_needed(span, taken, above=True) for span in others)]
+    same = _same_definitions(spans)
+    for at, _ in same:
+        spans[at] = _with_definitions(spans[at], NO_CONTENT)
+    records, members = list(map(encode_record, spans)), len(fragment.spans)
     content = (
         fragment.root.span_id,
         (session.id, session.source, session.ambiguous),
         incomplete,
-        [encode_record(_needed(span, needed)) for span in fragment.spans],
-        [encode_record(_needed(span, needed).changed(tool=None)) for span in others],
+        records[:members],
+        records[members:],
+        same,
     )
     return zlib_compress(_encode(content))
+
+
+def _same_definitions(spans: Sequence[SpanFacts]) -> list[tuple[int, int]]:
+    """Return the places of spans with the definitions of tools of an earlier one, and the place of that one."""
+    first: list[int] = []
+    same: list[tuple[int, int]] = []
+    for at, span in enumerate(spans):
+        if (own := span.context.tool_definitions) != NO_CONTENT:
+            before = next((one for one in first if spans[one].context.tool_definitions == own), None)
+            if before is None:
+                first.append(at)
+            else:
+                same.append((at, before))
+    return same
+
+
+def _with_definitions(span: SpanFacts, definitions: Content) -> SpanFacts:
+    return span.changed(context=replace(span.context, tool_definitions=definitions))
 
 
 def _spans_above(fragment: Fragment) -> list[SpanFacts]:
@@ -117,8 +141,12 @@ def _spans_above(fragment: Fragment) -> list[SpanFacts]:
 def decode_fragment(encoded: bytes) -> tuple[Fragment, bool]:
     """Return the fragment in these bytes, and whether records of its trace were dropped. Raises `ValueError`."""
     try:
-        root, session, incomplete, members, others = msgspec.msgpack.decode(zlib.decompress(encoded))
-        fragment = restored_fragment(root, _spans(members), _spans(others), FoundSession(*session))
+        root, session, incomplete, members, others, same = msgspec.msgpack.decode(zlib.decompress(encoded))
+        spans = _spans([*members, *others])
+        places: list[tuple[int, int]] = same
+        for at, before in places:
+            spans[at] = _with_definitions(spans[at], spans[before].context.tool_definitions)
+        fragment = restored_fragment(root, spans[: len(members)], spans[len(members) :], FoundSession(*session))
     except (msgspec.MsgspecError, zlib.error, TypeError, IndexError) as error:
         raise ValueError(f"found a part of a turn that cannot be read: {error}") from error
     return fragment, incomplete
@@ -128,20 +156,20 @@ def _spans(encoded: Sequence[bytes]) -> list[SpanFacts]:
     return [fact for one in encoded if not isinstance(fact := decode_record(one), LogFacts)]
 
 
-def _needed(span: SpanFacts, contents: Sequence[Content]) -> SpanFacts:
+def _needed(span: SpanFacts, contents: Sequence[Content], *, above: bool = False) -> SpanFacts:
     """Return a span with what its turn is made of.
 
     The version tells only which delivery is kept, and the session is known. Of messages and the like only those in
-    `contents` stay.
+    `contents` stay, and the definitions of tools. What a tool `above` a fragment did is not a part of it.
     """
     resource = span.resource if not span.resource.session_keys else replace(span.resource, session_keys=())
     context = span.context
     if context is not NO_CONTEXT:
-        own = _contents(context)
-        context = ContextFacts(
-            *(one if one is chosen else NO_CONTENT for one, chosen in zip(own, contents, strict=True))
-        )
-    needed = span.changed(version=(0, 0, ""), session_keys=(), notes=(), resource=resource, context=context)
+        own = context.user_text, context.answer, context.messages
+        taken = (one if one is chosen else NO_CONTENT for one, chosen in zip(own, contents, strict=True))
+        context = ContextFacts(*taken, tool_definitions=context.tool_definitions)
+    tool = None if above else span.tool
+    needed = span.changed(version=(0, 0, ""), session_keys=(), notes=(), resource=resource, context=context, tool=tool)
     return needed if (whole := with_contents(needed, _whole)) is needed or isinstance(whole, LogFacts) else whole
 
 
@@ -152,7 +180,7 @@ def _whole(content: Content) -> Content:
 def _taken_contents(fragment: Fragment) -> tuple[Content, ...]:
     """Return the contents of a fragment that its turn may take: the first or the last copy that was captured.
 
-    Each model call repeats the messages so far, and the definitions of tools.
+    Each model call repeats the messages so far.
     """
     root = [fragment.root_span.context] if fragment.root_span is not None else []
     own = [span.context for span in fragment.spans]
@@ -160,12 +188,7 @@ def _taken_contents(fragment: Fragment) -> tuple[Content, ...]:
         first_captured(one.user_text for one in [*root, *own]),
         first_captured(one.answer for one in [*root, *reversed(own)]),
         first_captured(one.messages for one in [*reversed(own), *root]),
-        first_captured(one.tool_definitions for one in [*root, *own]),
     )
-
-
-def _contents(context: ContextFacts) -> tuple[Content, ...]:
-    return context.user_text, context.answer, context.messages, context.tool_definitions
 
 
 def digest(encoded: bytes) -> bytes:

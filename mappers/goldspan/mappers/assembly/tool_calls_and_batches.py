@@ -25,6 +25,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from goldspan.mappers.assembly.given_tools import GivenTools, runner_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.span_facts import ModelFacts, Role, SpanFacts, ToolFacts, ToolRequest, joined_tool
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
@@ -46,21 +47,16 @@ def after_unseen_requests(
     models: dict[SpanRef | None, list[SpanFacts]] = {}
     for span in spans:
         if span.model is not None and span.role is Role.MODEL:
-            models.setdefault(_runner(span, tree_of(span)), []).append(span)
+            models.setdefault(runner_of(span, tree_of(span)), []).append(span)
     if not any(model.model is not None and model.model.may_have_asked for found in models.values() for model in found):
         return {}
     asked: dict[SpanRef, SpanRef] = {}
     for span in executions:
-        before = [model for model in models.get(_runner(span, tree_of(span)), ()) if model.start <= span.start]
+        before = [model for model in models.get(runner_of(span, tree_of(span)), ()) if model.start <= span.start]
         latest = max(before, key=time_order, default=None)
         if latest is not None and latest.model is not None and latest.model.may_have_asked:
             asked[span.ref] = latest.ref
     return asked
-
-
-def _runner(span: SpanFacts, tree: TraceTree) -> SpanRef | None:
-    above = (one for one in tree.ancestors(span.span_id) if one.role in (Role.AGENT, Role.TOOL))
-    return next((one.ref for one in above), None)
 
 
 def overlapping_siblings(executions: Iterable[SpanFacts]) -> dict[SpanRef, SpanRef]:
@@ -173,11 +169,11 @@ def calls_of(
     answered = _answered_calls(spans)
     executed_names = {execution.name for execution in executions if execution.tool.executed}
     batch_of = _batches_without_requests(executions, spans, tree_of)
-    batches = Batches()
+    batches, given = Batches(), GivenTools(spans, tree_of)
     for execution in executions:
         if execution.tool.pseudo or execution.name in pseudo_tools:
             continue
-        call = _executed_call(execution)
+        call = _executed_call(execution, given)
         if not execution.tool.executed:
             call = _only_requested(call, executed_names, answered)
         batch = batch_of[execution.span.ref] if execution.batch is None else execution.batch
@@ -185,7 +181,7 @@ def calls_of(
     for ask in unmatched:
         if ask.request.pseudo or ask.request.name in pseudo_tools:
             continue
-        call = _only_requested(_requested_call(ask), executed_names, answered)
+        call = _only_requested(_requested_call(ask, given), executed_names, answered)
         moment = (ask.model.end, ask.model.end, ask.model.span_id)
         batches.add(ask.response, moment, ask.position, call)
     return batches.numbered()
@@ -404,7 +400,7 @@ def _answered_calls(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
     return answered
 
 
-def _executed_call(execution: _Execution) -> ToolCall:
+def _executed_call(execution: _Execution, given: GivenTools) -> ToolCall:
     span, tool = execution.span, execution.tool
     arguments, hidden, call_id = tool.arguments, tool.argument_captures, tool.call_id or None
     evidence = [*(layer.ref for layer in execution.layers), *tool.evidence]
@@ -434,10 +430,11 @@ def _executed_call(execution: _Execution) -> ToolCall:
         result=tool.result,
         raw_arguments=arguments,
         response_id=None if execution.asked is None else execution.asked.response_id,
+        tool_definitions=given.of(span if execution.asked is None else execution.asked.model),
     )
 
 
-def _requested_call(ask: _ModelRequest) -> ToolCall:
+def _requested_call(ask: _ModelRequest, given: GivenTools) -> ToolCall:
     arguments = ask.request.arguments
     return ToolCall(
         name=ask.request.name,
@@ -452,6 +449,7 @@ def _requested_call(ask: _ModelRequest) -> ToolCall:
         agent=ask.model.agent,
         raw_arguments=arguments,
         response_id=ask.response_id,
+        tool_definitions=given.of(ask.model),
     )
 
 

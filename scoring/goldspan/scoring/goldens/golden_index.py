@@ -229,5 +229,7 @@ def with_golden_tool_names(turn: Turn, golden: Golden) -> Turn:
     names = golden.aliases
     if not any(call.name in names for call in turn.calls):
         return turn
-    calls = (replace(call, name=names[call.name]) if call.name in names else call for call in turn.calls)
+    calls = (
+        replace(call, name=names[call.name], alias=call.name) if call.name in names else call for call in turn.calls
+    )
     return replace(turn, calls=tuple(calls))

@@ -18,7 +18,6 @@ from goldspan.scoring.metric_results import Finding, MetricScore
 from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.metrics.schema import DeclaredTools, declared_tools
 from goldspan.scoring.sessions import Session, ToolCall, Turn
-from goldspan.scoring.tool_definitions import schema_of
 from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
 
 _UNJUDGED = frozenset((Kind.TRIVIAL, Kind.FREE_TEXT, Kind.UNKNOWN))
@@ -72,9 +71,9 @@ class _RunningGrounding(RunningScore):
 
     def _judged(self, index: int, turn: Turn) -> Sequence[CallScore]:
         assert self._reading is not None
-        conversation, schemas = self._reading.conversation, self._tools.by_name
+        conversation, tools = self._reading.conversation, self._tools
         calls = zip(turn.calls, self._reading.calls[index], strict=True)
-        return [_judged(call, turn, known, conversation, schema_of(call.name, schemas)) for call, known in calls]
+        return [_judged(call, turn, known, conversation, tools.schema_of(call, turn)) for call, known in calls]
 
 
 class _RecentContexts:
@@ -151,7 +150,7 @@ def why(
     if found is None:
         raise ValueError(f"the session {session.id} has no such call of {call.name}")
     turn, one, known = found
-    schema = schema_of(one.name, declared_tools(session) if tools is None else tools)
+    schema = declared_tools(session, tools).schema_of(one, turn)
     origins = _origins(_visible(one), context.conversation, known, schema, local_days(one, turn))
     return tuple(_finding(*each, context.conversation, known, with_place=True) for each in origins)
 

@@ -21,7 +21,7 @@ from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.schema import declared_tools
 from goldspan.scoring.metrics.strands_prompt import STRANDS_SYSTEM_PROMPT, STRANDS_TOOL, strands_prompts
 from goldspan.scoring.sessions import Session, ToolCall, Turn
-from goldspan.scoring.tool_definitions import ToolDefinition, schema_of
+from goldspan.scoring.tool_definitions import ToolDefinition
 from goldspan.scoring.verdict import REASON_TEXT, Reason, arguments_of, why_not_known
 
 ACCURACY = "tool_parameter_accuracy"
@@ -166,11 +166,11 @@ class ToolParameterAccuracy(Struct, frozen=True):
             prompts = strands_prompts(session, self.tools)
             return lambda at, index: prompts[at][index]
         context = SessionContext(session)
-        schemas = declared_tools(session) if self.tools is None else self.tools
+        tools = declared_tools(session, self.tools)
 
         def own(at: int, index: int) -> str | Reason:
             turn, call = session.turns[at], session.turns[at].calls[index]
-            return _prompt(call, turn, context.calls[at][index], context, schema_of(call.name, schemas))
+            return _prompt(call, turn, context.calls[at][index], context, tools.schema_of(call, turn))
 
         return own
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_to, shown
 from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
-from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, ToolCall, Turn
-from goldspan.scoring.tool_definitions import schema_of, schemas_of
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Session, ToolCall, Turn
+from goldspan.scoring.tool_definitions import ToolsInForce, lists_of, schema_of, schemas_of
 from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
 
 _TYPES = {
@@ -53,15 +53,17 @@ class _RunningSchema(RunningScore):
         return same if self._tools.update(session.turns, same) else 0
 
     def _judged(self, index: int, turn: Turn) -> Sequence[CallScore]:  # noqa: ARG002
-        return [_judged(call, self._tools.by_name, self._everything) for call in turn.calls]
+        tools, everything = self._tools, self._everything
+        return [_judged(call, tools.schema_of(call, turn), len(tools.by_name), everything) for call in turn.calls]
 
 
 class DeclaredTools:
-    """The schemas that telemetry declares in any turn of a run that grows, by tool; the first of a name counts."""
+    """The schemas that telemetry declares in a run that grows: in force for a call, and anywhere in the run."""
 
     def __init__(self, given: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         """`given` schemas are all there are, whatever telemetry declares."""
         self._given = given
+        self._in_force: tuple[Turn, ToolsInForce] | None = None
         self._found: dict[str, Mapping[str, Any]] = {}
         self._before: list[int] = []
         """How many tools the turns before each turn declare."""
@@ -69,8 +71,17 @@ class DeclaredTools:
 
     @property
     def by_name(self) -> Mapping[str, Mapping[str, Any]]:
-        """The schema of each tool."""
+        """The schema of each tool that is declared anywhere; the first of a name counts."""
         return self._found if self._given is None else self._given
+
+    def schema_of(self, call: ToolCall, turn: Turn) -> Mapping[str, Any] | None:
+        """Return the schema of a call's tool by the list in force, else by any list of the run; None if none has it."""
+        if self._given is None:
+            if self._in_force is None or self._in_force[0] is not turn:
+                self._in_force = turn, ToolsInForce(turn)
+            if (schema := self._in_force[1].schema_of(call)) is not None:
+                return schema
+        return schema_of(call.alias or call.name, self.by_name)
 
     def update(self, turns: Sequence[Turn], same: int) -> bool:
         """Take in the turns, of which the first `same` are known. Return whether the schemas stayed what they were."""
@@ -84,32 +95,22 @@ class DeclaredTools:
             self._last = NO_CONTENT
         for turn in turns[same:]:
             self._before.append(len(self._found))
-            if turn.tool_definitions is not self._last:
-                self._last = turn.tool_definitions
-                for name, schema in _schemas(turn.tool_definitions).items():
-                    self._found.setdefault(name, schema)
+            for definitions in lists_of((turn,)):
+                if definitions is not self._last:
+                    self._last = definitions
+                    for name, schema in schemas_of(definitions).items():
+                        self._found.setdefault(name, schema)
         return old == list(self._found.items())
 
 
-def declared_tools(session: Session) -> Mapping[str, Mapping[str, Any]]:
-    """Return the schemas that telemetry declares in any turn of a session, by tool; the first of a name counts."""
-    tools = DeclaredTools()
+def declared_tools(session: Session, given: Mapping[str, Mapping[str, Any]] | None = None) -> DeclaredTools:
+    """Return the tools that telemetry declares in a session, or those that are given in their place."""
+    tools = DeclaredTools(given)
     tools.update(session.turns, 0)
-    return tools.by_name
+    return tools
 
 
-def _schemas(definitions: Content) -> Mapping[str, Mapping[str, Any]]:
-    if definitions.capture is Capture.CAPTURED and isinstance(definitions.raw, str):
-        return _schemas_in_text(definitions.raw)
-    return schemas_of(definitions)
-
-
-@lru_cache(maxsize=64)
-def _schemas_in_text(text: str) -> Mapping[str, Mapping[str, Any]]:
-    return schemas_of(Content(text, Capture.CAPTURED))
-
-
-def _judged(call: ToolCall, declared: Mapping[str, Mapping[str, Any]], everything: bool) -> CallScore:  # noqa: FBT001
+def _judged(call: ToolCall, schema: Mapping[str, Any] | None, declared: int, everything: bool) -> CallScore:  # noqa: FBT001
     if call.rejected:
         return CallScore(call, reason=Reason.NOTHING_EXPECTED)
     if call.capture is Capture.UNPARSABLE:
@@ -118,11 +119,10 @@ def _judged(call: ToolCall, declared: Mapping[str, Mapping[str, Any]], everythin
     arguments = arguments_of(call)
     if arguments is None:
         return CallScore(call, reason=why_not_known(call))
-    schema = schema_of(call.name, declared)
     if schema is None:
         never_ran = call.requested or call.error is not None
         if declared and (everything or never_ran):
-            message = f"no tool has this name among the {len(declared)} declared ones"
+            message = f"no tool has this name among the {declared} declared ones"
             finding = Finding("", "unknown_tool", message, failed=True)
             return CallScore(call, 0, max(1, len(arguments)), (finding,))
         return CallScore(call, reason=Reason.INPUT_MISSING)

@@ -11,8 +11,8 @@ from typing import Any
 
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.messages import as_text
-from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
-from goldspan.scoring.tool_definitions import ToolDefinition, tools_in
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, ToolCall, Turn
+from goldspan.scoring.tool_definitions import ToolDefinition, of_agent, tools_in
 from goldspan.scoring.verdict import arguments_of
 
 STRANDS_SYSTEM_PROMPT = """\
@@ -97,18 +97,20 @@ def strands_prompts(session: Session, tools: Mapping[str, Mapping[str, Any]] | N
     `tools` are the schemas of all tools by name, in place of those that telemetry declares.
     """
     history: list[str] = []
+    given = None if tools is None else [ToolDefinition(name, "", schema) for name, schema in tools.items()]
     available: Sequence[ToolDefinition] = ()
     found: list[list[str]] = []
     for turn in session.turns:
-        declared = list(tools_in(turn.tool_definitions.value))
-        if tools is not None:
-            declared = [ToolDefinition(name, "", schema) for name, schema in tools.items()]
-        available = declared or available
+        available = list(tools_in(turn.tool_definitions.value)) or available
         if user := _text(turn.user_text):
             history.append(f"User: {user}")
         found.append(
             [
-                _prompt(call, _of_agent(call, turn, available), [*history, *_lines_before(index, turn.calls)])
+                _prompt(
+                    call,
+                    _in_force(call, turn, available) if given is None else given,
+                    [*history, *_lines_before(index, turn.calls)],
+                )
                 for index, call in enumerate(turn.calls)
             ]
         )
@@ -127,12 +129,10 @@ def _prompt(call: ToolCall, tools: Sequence[ToolDefinition], history: Sequence[s
     return "\n\n".join(parts)
 
 
-def _of_agent(call: ToolCall, turn: Turn, available: Sequence[ToolDefinition]) -> Sequence[ToolDefinition]:
-    """Return the tools of the agent that made a call, where definitions are recorded by agent."""
-    recorded = turn.tool_definitions.value
-    if call.agent and is_mapping(recorded) and call.agent in recorded:
-        return list(tools_in(recorded[call.agent]))
-    return available
+def _in_force(call: ToolCall, turn: Turn, otherwise: Sequence[ToolDefinition]) -> Sequence[ToolDefinition]:
+    """Return the tools that the model which requested a call was given, or those recorded for the call's agent."""
+    own = turn.tool_definitions if call.tool_definitions == NO_CONTENT else call.tool_definitions
+    return list(tools_in(of_agent(own.value, call.agent))) or otherwise
 
 
 def _lines_before(index: int, calls: Sequence[ToolCall]) -> Iterator[str]:

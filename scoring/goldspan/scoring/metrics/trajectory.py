@@ -21,7 +21,7 @@ from goldspan.scoring.metric_results import MetricScore, Range
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import expected_session, score_run
 from goldspan.scoring.sessions import CallHistory, IncrementalList, Session, ToolCall, batches_of
-from goldspan.scoring.tool_definitions import DeclaredDefaults
+from goldspan.scoring.tool_definitions import tools_in_force
 from goldspan.scoring.verdict import CALLS_UNKNOWN, Reason, why_calls_unknown
 
 _PAIR = Pair(ONE)
@@ -54,8 +54,7 @@ class TurnCalls:
         own = golden.turns[index].criterion if index is not None and index < len(golden.turns) else None
         judging = override or (golden.criterion if own is None or turn.turn_index is None else own)
         self._rules = [call_rules(call, override or call.criterion or judging) for call in expected]
-        defaults = None if turn.turn is None else DeclaredDefaults(turn.turn.tool_definitions)
-        self._context = CallContext(history, defaults)
+        self._context = CallContext(history, None if turn.turn is None else tools_in_force(turn.turn))
         self._calls, batches = _calls_of(turn, session, judging)
         self._batches = batches if judging.parallel_calls == "any_order" else None
         self._same: dict[tuple[int, int], bool | None] = {}

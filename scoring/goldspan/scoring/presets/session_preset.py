@@ -22,6 +22,7 @@ from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.metric_results import PresetResult
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn, as_one_turn
+from goldspan.scoring.tool_definitions import lists_of
 from goldspan.scoring.verdict import CALLS_UNKNOWN, Label, Reason, Verdict, why_calls_unknown
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema
 def described_functions(session: Session) -> list[Mapping[str, Any]]:
     """Return the functions whose parameters the session's traces describe well enough, each name once."""
     found: dict[str, Mapping[str, Any]] = {}
-    for turn in session.turns:
-        definitions = turn.tool_definitions.value
+    for content in lists_of(session.turns):
+        definitions = content.value
         for definition in definitions if is_list(definitions) else []:
             for name, schema in _functions(definition):
                 properties = _properties(schema)

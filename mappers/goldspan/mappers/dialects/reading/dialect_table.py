@@ -458,6 +458,7 @@ class DialectTable:
             model=model,
             user_text=input_end.user_text,
             context=lambda: self._context(span, attributes, output, input_messages, input_end.user_text),
+            tool_definitions=lambda: self._definitions(span, attributes),
             session_keys=session_keys,
             turn_id=turn_id,
             turn_number=positive_number(first_value(self.turn_number, span, attributes)) if self.turn_number else None,
@@ -486,6 +487,7 @@ class DialectTable:
             results=messages_of_log.results,
             user_text=input_end.user_text,
             context=lambda: messages_of_log.context(input_end.user_text),
+            tool_definitions=lambda: read_content(messages_of_log.tool_definitions),
             session_keys=session_keys,
             turn_id=turn_id,
         )
@@ -591,5 +593,8 @@ class DialectTable:
             user_text,
             answer,
             read_content(input_messages if messages is None else messages, self.redaction_tokens),
-            read_content(first_value(self.tool_definitions, span, attributes), self.redaction_tokens),
+            self._definitions(span, attributes),
         )
+
+    def _definitions(self, span: SpanView, attributes: Attributes) -> Content:
+        return read_content(first_value(self.tool_definitions, span, attributes), self.redaction_tokens)

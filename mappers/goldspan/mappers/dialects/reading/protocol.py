@@ -28,6 +28,8 @@ class Reading(Struct, frozen=True, gc=False):
     """The user message that this agent or model received. Goldens join on it."""
     context: Callable[[], ContextFacts] | None = None
     """Reads the rest of the context; called only if it is needed."""
+    tool_definitions: Callable[[], Content] | None = None
+    """Reads the definitions of tools alone, where they are needed and the rest is not; without it, `context` does."""
     session_keys: tuple[tuple[str, str], ...] = ()
     """Session attributes that only this dialect knows, such as `group_id`; the well-known ones are read by all."""
     turn_id: str | None = None
@@ -76,6 +78,8 @@ class LogReading(Struct, frozen=True, gc=False):
     """Reads the results of tools; called only if they are needed."""
     user_text: Content = NO_CONTENT
     context: Callable[[], ContextFacts] | None = None
+    """As in `Reading`."""
+    tool_definitions: Callable[[], Content] | None = None
     """As in `Reading`."""
     session_keys: tuple[tuple[str, str], ...] = ()
     turn_id: str | None = None
