@@ -148,8 +148,8 @@ def _attribute(event: dict[str, Any], name: str) -> str:
     return f"{event['gen_ai.evaluation.name']}.{name}"
 
 
-def said_by_replay(paths: Sequence[Path], goldens: GoldenIndex, scorer: Scorer | None = None) -> Said:
-    """What a replay of these files says in the end."""
+def said_in() -> tuple[list[dict[str, Any]], Callable[[Evaluation], None]]:
+    """A list, and what adds the event of an evaluation to it."""
     events: list[dict[str, Any]] = []
 
     def take(evaluation: Evaluation) -> None:
@@ -164,6 +164,12 @@ def said_by_replay(paths: Sequence[Path], goldens: GoldenIndex, scorer: Scorer |
             }
         )
 
+    return events, take
+
+
+def said_by_replay(paths: Sequence[Path], goldens: GoldenIndex, scorer: Scorer | None = None) -> Said:
+    """What a replay of these files says in the end."""
+    events, take = said_in()
     registry = DialectRegistry(definitions=True)  # as `goldspan score` does, whatever the goldens want
     replay(read_files(paths, lambda _: None), goldens, registry, problems=[], consumers=[take], scorer=scorer)
     return newest(events)

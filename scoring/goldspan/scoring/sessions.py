@@ -175,6 +175,9 @@ class Turn(Struct, frozen=True, gc=False):
     answer: Content = NO_CONTENT
     messages: Content = NO_CONTENT
     tool_definitions: Content = NO_CONTENT
+    """The first list of tools that one of its agents or models was given."""
+    more_definitions: tuple[Content, ...] = ()
+    """The other lists, each once."""
     doubts: tuple[Doubt, ...] = ()
 
     @property
@@ -226,6 +229,7 @@ def as_one_turn(session: Session) -> Turn | None:
         # Where one turn ends and the next begins decides nothing.
         doubts=tuple(one for turn in turns for one in turn.doubts if one.fact is not DoubtedFact.TURNS),
         tool_definitions=definitions,
+        more_definitions=tuple(one for turn in turns for one in (turn.tool_definitions, *turn.more_definitions)),
     )
 
 

@@ -168,7 +168,7 @@ def lists_of(turns: Iterable[Turn]) -> Iterator[Content]:
     """Yield the captured definitions of turns and of their calls, in order; equal neighbours once."""
     last: Content | None = None
     for turn in turns:
-        for one in (turn.tool_definitions, *[call.tool_definitions for call in turn.calls]):
+        for one in (turn.tool_definitions, *turn.more_definitions, *[call.tool_definitions for call in turn.calls]):
             if one is not last and one.capture is Capture.CAPTURED:
                 last = one
                 yield one

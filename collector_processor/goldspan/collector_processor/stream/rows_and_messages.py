@@ -166,8 +166,8 @@ def _needed(span: SpanFacts, contents: Sequence[Content], *, above: bool = False
     context = span.context
     if context is not NO_CONTEXT:
         own = context.user_text, context.answer, context.messages
-        taken = (one if one is chosen else NO_CONTENT for one, chosen in zip(own, contents, strict=True))
-        context = ContextFacts(*taken, tool_definitions=context.tool_definitions)
+        taken = [one if one is chosen else NO_CONTENT for one, chosen in zip(own, contents, strict=True)]
+        context = ContextFacts(taken[0], taken[1], taken[2], context.tool_definitions)
     tool = None if above else span.tool
     needed = span.changed(version=(0, 0, ""), session_keys=(), notes=(), resource=resource, context=context, tool=tool)
     return needed if (whole := with_contents(needed, _whole)) is needed or isinstance(whole, LogFacts) else whole

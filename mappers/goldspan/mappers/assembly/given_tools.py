@@ -58,5 +58,14 @@ class GivenTools:
         return NO_CONTENT if found is None else found.context.tool_definitions
 
 
+def other_lists(spans: Sequence[SpanFacts], first: Content) -> tuple[Content, ...]:
+    """Return the lists of tools that spans of a turn have beside the first, each once."""
+    found = [first]
+    for span in spans:
+        if _has_definitions(span) and span.context.tool_definitions not in found:
+            found.append(span.context.tool_definitions)
+    return tuple(found[1:])
+
+
 def _has_definitions(span: SpanFacts) -> bool:
     return span.context.tool_definitions.capture is Capture.CAPTURED

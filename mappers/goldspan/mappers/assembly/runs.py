@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.doubts import doubts_of
+from goldspan.mappers.assembly.given_tools import other_lists
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment, order_of, take_out
@@ -296,6 +297,7 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
         messages=content.messages,
         tool_definitions=content.tool_definitions,
         doubts=doubts,
+        more_definitions=other_lists(spans, content.tool_definitions),
     )
 
 

@@ -1,0 +1,176 @@
+"""Whatever a golden asks, every door answers as `goldspan score` does: drawn goldens x recordings x doors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from goldspan.mappers import read_sessions
+from goldspan.scoring import Criterion, load_goldens
+from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.run import Scorer, scorer_of
+from rigs.drawn_goldens import drawn_goldens, leaving_out
+from rigs.every_door import DOORS, Documents, by_replay
+from rigs.otlp_containers import requests_of
+from rigs.otlp_logs import LOGGED, log_documents
+from rigs.pipeline_rig import Said
+from rigs.repository import RECORDING_NAMES
+from rigs.trace_requests import SECOND, START, attribute, digits, request, span
+
+SEEDS = range(3)
+SCHEMA = "tool_parameter_schema"
+
+
+@pytest.mark.every_recording
+@pytest.mark.parametrize("name", RECORDING_NAMES)
+def test_a_drawn_golden_is_answered_alike_by_every_door(name: str) -> None:
+    """Of every second drawing agents leave out the arguments that have their declared default."""
+    recorded = [*requests_of(name), *(log_documents(name) if name in LOGGED else [])]
+    for seed in SEEDS:
+        documents = recorded if (seed + len(name)) % 2 else leaving_out(recorded)
+        goldens = drawn_goldens(seed * 1000 + RECORDING_NAMES.index(name), read_sessions(documents))
+        agree(documents, goldens, scorer_of())
+
+
+def agree(documents: Documents, goldens: GoldenIndex, scorer: Scorer) -> Said:
+    """Every door says what a replay says; return it."""
+    expected = by_replay(documents, goldens, scorer)
+    for door, through in DOORS.items():
+        assert through(documents, goldens, scorer) == expected, door
+    return expected
+
+
+# Lists of tools that belong to model calls: two agents in one turn, a list that grows, tools of one name.
+
+TRACE = digits("two agents", 32)
+
+
+def tool_of(name: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "function", "name": name, "parameters": {"type": "object", "properties": properties}}
+
+
+def made(
+    name: str,
+    parent: str,
+    begin: float,
+    operation: str,
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
+    asks: tuple[str, str, Mapping[str, Any]] | None = None,
+    failed: bool = False,
+    **attributes: str,
+) -> dict[str, Any]:
+    """A span in OpenTelemetry's conventions; a model may `ask` for a tool by call id, name and arguments."""
+    written = {"gen_ai.operation.name": operation, **{key.replace("__", "."): text for key, text in attributes.items()}}
+    if tools:
+        written["gen_ai.tool.definitions"] = json.dumps(list(tools))
+    if asks is not None:
+        call_id, tool, arguments = asks
+        part = {"type": "tool_call", "id": call_id, "name": tool, "arguments": arguments}
+        written["gen_ai.output.messages"] = json.dumps([{"role": "assistant", "parts": [part]}])
+    listed = [attribute(key, text) for key, text in written.items()]
+    own, above = digits(name, 16), digits(parent, 16) if parent else ""
+    start, seconds = START + int(begin * SECOND), 90 if operation == "invoke_agent" else 1
+    found = span(TRACE, own, above, f"{operation} {name}", start=start, seconds=seconds, attributes=listed)
+    return {**found, "status": {"code": 2, "message": "no seat"}} if failed else found
+
+
+def ran(parent: str, begin: float, call_id: str, name: str, *, failed: bool = False, **args: Any) -> dict[str, Any]:
+    more = {"gen_ai__tool__name": name, "gen_ai__tool__call__arguments": json.dumps(args)}
+    if call_id:
+        more["gen_ai__tool__call__id"] = call_id
+    return made(f"{name} {begin}", parent, begin, "execute_tool", failed=failed, **more)
+
+
+SEARCH_WEB = tool_of("search", query={"type": "string"}, pages={"type": "integer", "default": 1})
+SEARCH_DOCS = tool_of("search", topic={"type": "string"}, pages={"type": "integer", "default": 5})
+BOOK = tool_of("book", seat={"type": "string"}, note={"type": "string", "default": ""})
+DELEGATE = tool_of("research", about={"type": "string"})
+
+TURN = request(
+    [
+        made("root", "", 0, "invoke_agent", gen_ai__conversation__id="s", gen_ai__agent__name="planner"),
+        made("m1", "root", 1, "chat", tools=[SEARCH_WEB, DELEGATE], asks=("c1", "search", {"query": "sea"})),
+        ran("root", 3, "c1", "search", query="sea"),
+        made("m2", "root", 5, "chat", tools=[SEARCH_WEB, DELEGATE], asks=("c2", "research", {"about": "sea"})),
+        ran("root", 7, "c2", "research", about="sea"),
+        made("sub", "research 7", 8, "invoke_agent", gen_ai__agent__name="researcher"),
+        made("m3", "sub", 9, "chat", tools=[SEARCH_DOCS]),
+        ran("sub", 11, "", "search", topic="sea"),  # nothing says which model call asked for it
+        made("m4", "root", 20, "chat", tools=[SEARCH_WEB, DELEGATE, BOOK], asks=("c4", "book", {"seat": "1A"})),
+        ran("root", 22, "c4", "book", failed=True, seat="1A"),
+        made("m5", "root", 24, "chat", tools=[SEARCH_WEB, DELEGATE, BOOK]),
+    ]
+)
+
+
+def golden(*calls: Mapping[str, Any]) -> GoldenIndex:
+    return load_goldens({"golden_set": "g", "goldens": [{"session": "s", "turns": [{"calls": list(calls)}]}]})
+
+
+def test_a_call_has_the_tools_that_its_model_call_was_given() -> None:
+    """By any list of the turn but its own a right call would have an unknown argument, or be no tool at all."""
+    [session] = read_sessions(TURN)
+    [turn] = session.turns
+    given = [[one["name"] for one in call.tool_definitions.value] for call in turn.calls]
+    assert [call.name for call in turn.calls] == ["search", "research", "search", "book"]
+    assert given == [["search", "research"], ["search", "research"], ["search"], ["search", "research", "book"]]
+    said = agree([TURN], GoldenIndex(sample=1.0), scorer_of(metrics=[SCHEMA]))
+    judged = [one for one in said.values() if one[f"{SCHEMA}.level"] == "call"]
+    assert {one["gen_ai.evaluation.score.value"] for one in judged} == {1.0}
+    assert len(judged) == 4
+
+
+def test_a_default_is_that_of_the_list_in_force() -> None:
+    goldens = golden(
+        {"name": "search", "args": {"query": "sea", "pages": 1}},
+        {"name": "research"},
+        {"name": "search", "args": {"topic": "sea", "pages": 5}},
+        {"name": "book", "args": {"seat": "1A", "note": ""}},
+    )
+    assert scores(agree([TURN], goldens, scorer_of())) == [1.0] * 4
+    wrong = golden(
+        {"name": "search", "args": {"query": "sea", "pages": 5}},
+        {"name": "research"},
+        {"name": "search", "args": {"topic": "sea", "pages": 1}},
+        {"name": "book", "args": {"seat": "1A", "note": "?"}},
+    )
+    anywhere = scorer_of(Criterion(match_mode="name_only"))
+    assert scores(by_replay([TURN], wrong, anywhere)) == [0.5, 1.0, 0.5, 0.5]
+
+
+def scores(said: Said) -> list[float]:
+    """Of the calls that were evaluated."""
+    calls = [one for one in said.values() if one.get("tool_parameter_match.level") == "call"]
+    return [one["gen_ai.evaluation.score.value"] for one in calls if "gen_ai.evaluation.score.value" in one]
+
+
+def test_a_failed_call_of_a_tool_that_any_list_declares_is_no_unknown_tool() -> None:
+    """A sub-agent without a list of its own; its parent has the tool."""
+    spans = [
+        made("root", "", 0, "invoke_agent", gen_ai__conversation__id="s"),
+        made("m1", "root", 1, "chat", tools=[SEARCH_WEB]),
+        made("sub", "root", 4, "invoke_agent"),
+        ran("sub", 5, "", "book", failed=True, seat="1A"),
+        made("m2", "root", 7, "chat", tools=[BOOK]),
+    ]
+    said = agree([request(spans)], GoldenIndex(sample=1.0), scorer_of(metrics=[SCHEMA]))
+    [judged] = [one for one in said.values() if one[f"{SCHEMA}.level"] == "call"]
+    assert judged["gen_ai.evaluation.score.value"] == 1.0
+
+
+def test_a_tool_that_the_golden_calls_by_another_name_has_its_own_definition() -> None:
+    goldens = load_goldens(
+        {
+            "golden_set": "g",
+            "aliases": {"reserve": "book"},
+            "goldens": [{"session": "s", "calls": [{"name": "reserve", "args": {"seat": "1A", "note": ""}}]}],
+        }
+    )
+    said = agree([TURN], goldens, scorer_of(metrics=[SCHEMA]))
+    judged = [one for one in said.values() if one.get(f"{SCHEMA}.level") == "call"]
+    assert [one["gen_ai.evaluation.score.value"] for one in judged] == [1.0] * 4
+    assert scores(said) == [1.0]
