@@ -191,7 +191,6 @@ class TestFailures:
         "spans",
         [
             [ran("a", 2, "f", X, "c1", evidence={"failed": True})],
-            [ran("a", 2, "f", X, "c1", evidence={"names_error": True})],
             [ran("a", 2, "f", X, "c1"), speaking("n", 3, results=(ResultEvidence("c1", failed=True),), continues=True)],
         ],
     )

@@ -69,6 +69,8 @@ class ToolFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """False if the name is that of the tool's class: a request with these arguments tells the tool's own."""
     repeats: tuple[str, ...] = ()
     """Of a `merged` span: the call ids of the parallel calls that it repeats, in the order of their requests."""
+    error_is_named: bool = False
+    """An attribute says that the call failed, and not its span's status alone."""
 
 
 class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -330,6 +332,7 @@ def joined_tool(tools: Sequence[ToolFacts]) -> ToolFacts:
         error=first_known(tool.error for tool in tools),
         executed=all(tool.executed for tool in tools),
         repeats=first_known(tool.repeats for tool in tools) or (),
+        error_is_named=any(tool.error_is_named for tool in tools),
     )
 
 

@@ -13,7 +13,7 @@ from goldspan.mappers.assembly.doubts import doubts_of
 from goldspan.mappers.assembly.given_tools import other_lists
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment, order_of, take_out
+from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment, is_injected, order_of, take_out
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     ContextFacts,
@@ -235,9 +235,15 @@ class SessionTurns:
 def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
     agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
     only_tools = all(span.role is Role.TOOL for span in fragment.spans) and fragment.spans[0].ref == fragment.root
-    if not (agentless and only_tools) and not fragment.continues:
+    if not (agentless and only_tools) and not fragment.continues and not (agentless and _is_injected(turn, fragment)):
         return False
     return any(span.model is not None for earlier in turn for span in earlier.spans)
+
+
+def _is_injected(turn: list[Fragment], fragment: Fragment) -> bool:
+    first = next((span for span in fragment.spans if span.role is Role.MODEL), None)
+    before = (span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role is Role.MODEL)
+    return first is not None and is_injected(first, before)
 
 
 def _join_attributes(fragment: Fragment) -> Iterator[Mapping[str, object]]:

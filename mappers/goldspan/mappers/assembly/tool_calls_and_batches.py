@@ -28,6 +28,8 @@ from msgspec.structs import replace
 from goldspan.mappers.assembly.given_tools import GivenTools, runner_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.span_facts import ModelFacts, Role, SpanFacts, ToolFacts, ToolRequest, joined_tool
+from goldspan.scoring.json_values import is_mapping
+from goldspan.scoring.recorded_values import read_value
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
 
 # Which tool calls of a turn ran in parallel (R8).
@@ -167,6 +169,7 @@ def calls_of(
     executions = _without_superseded_attempts(_executions(spans, tree_of))
     unmatched = _match_requests(executions, _requests(spans, tree_of))
     answered = _answered_calls(spans)
+    _tell_failures(executions, answered)
     executed_names = {execution.name for execution in executions if execution.tool.executed}
     batch_of = _batches_without_requests(executions, spans, tree_of)
     batches, given = Batches(), GivenTools(spans, tree_of)
@@ -384,10 +387,28 @@ def _can_match(ask: _ModelRequest, run: _Execution) -> bool:
     return fits and run.span.start >= ask.model.start
 
 
+_DEEPEST_ENVELOPE = 3
+
+
+def _wraps(arguments: Content, requested: Content) -> bool:
+    """Return whether recorded arguments are an envelope around those that were requested (R2)."""
+    if arguments.capture is not Capture.CAPTURED or requested.capture is not Capture.CAPTURED or not requested.raw:
+        return False
+    wanted, inner = requested.raw, arguments.raw
+    for _ in range(_DEEPEST_ENVELOPE):
+        if inner == wanted or not is_mapping(inner):
+            return False
+        held = [value for value in map(read_value, inner.values()) if is_mapping(value)]
+        if wanted in held:
+            return True
+        inner = held[0] if len(held) == 1 else None
+    return False
+
+
 def _equal_arguments(ask: _ModelRequest, run: _Execution) -> bool:
     mine, theirs = ask.request.arguments, run.tool.arguments
     both = mine.capture is Capture.CAPTURED and theirs.capture is Capture.CAPTURED
-    return both and mine.raw == theirs.raw
+    return both and (mine.raw == theirs.raw or _wraps(theirs, mine))
 
 
 def _answered_calls(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
@@ -400,6 +421,32 @@ def _answered_calls(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
     return answered
 
 
+def _tell_failures(executions: Iterable[_Execution], answered: Mapping[str, str | None]) -> None:
+    """Tell failures by the status, by what a span names itself, and by what the next model saw (R12).
+
+    Some processors copy a failed span's status to those that come later. Such an execution returned a result.
+    """
+    seen: set[str] = set()
+    for one in executions:
+        error, call_id = one.tool.error, one.tool.call_id or (one.asked.request.call_id if one.asked else None)
+        if error is None:
+            names_error = any(layer.evidence.names_error for layer in one.layers)
+            error = "error" if names_error else answered.get(call_id or "")
+        elif error in seen and _has_returned(one, error) and not answered.get(call_id or ""):
+            error = None
+        seen.update((error,) if error else ())
+        if error != one.tool.error:
+            one.tool = replace(one.tool, error=error)
+
+
+def _has_returned(execution: _Execution, error: str) -> bool:
+    """Return whether the result is none of a failure: nothing but the status says that this call failed."""
+    says = [layer.evidence for layer in execution.layers]
+    named = execution.tool.error_is_named or any(one.names_error or one.failed for one in says)
+    result = execution.tool.result
+    return result.capture is Capture.CAPTURED and not named and error not in str(result.raw)
+
+
 def _executed_call(execution: _Execution, given: GivenTools) -> ToolCall:
     span, tool = execution.span, execution.tool
     arguments, hidden, call_id = tool.arguments, tool.argument_captures, tool.call_id or None
@@ -408,7 +455,7 @@ def _executed_call(execution: _Execution, given: GivenTools) -> ToolCall:
         model, request = execution.asked.model, execution.asked.request
         uses_requested = (
             arguments.capture is not Capture.CAPTURED and request.arguments.capture is not Capture.NOT_CAPTURED
-        )
+        ) or _wraps(arguments, request.arguments)
         if uses_requested:
             arguments, hidden = request.arguments, request.argument_captures
         if uses_requested or (call_id is None and request.call_id):

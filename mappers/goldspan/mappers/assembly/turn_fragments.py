@@ -75,7 +75,11 @@ def take_out(fragments: list[Fragment], fragment: Fragment) -> int:
 def fragments_of(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> list[Fragment]:
     """Cut a tree into fragments; none where nothing in it makes a turn."""
     recognised = sorted((span for span in tree.spans.values() if span.role is not None), key=time_order)
-    units = _spans_by_turn_root(tree, recognised, _agents_over_several_sessions(tree, recognised, keys))
+    over_several = {
+        *_agents_over_several_sessions(tree, recognised, keys),
+        *_agents_over_several_turns(tree, recognised),
+    }
+    units = _spans_by_turn_root(tree, recognised, over_several)
     if not units:
         return []
     members = {root: {span.span_id for span in spans} for root, spans in units.items()}
@@ -102,6 +106,37 @@ def _agents_over_several_sessions(tree: TraceTree, recognised: list[SpanFacts], 
         and not span.session_keys
         and not any(above.session_keys for above in tree.ancestors(span.span_id))
     }
+
+
+def _agents_over_several_turns(tree: TraceTree, recognised: list[SpanFacts]) -> Collection[str]:
+    """Return the workflows that are no turn but a conversation: each agent below them was given a user's next message.
+
+    They call no model themselves. Agents that hand one task on are given its message, or one another's answers.
+    """
+    agents = [span for span in recognised if is_agent(span)]
+    if len(agents) < 3 or any(span.turn_id for span in agents):
+        return ()
+    below: dict[str, dict[str, list[SpanFacts]]] = {}
+    for span in recognised:
+        above = [one for one in (span, *tree.ancestors(span.span_id)) if is_agent(one)]
+        if above and above[-1] is not span:
+            agent = above[-2].span_id if len(above) > 1 else ""
+            below.setdefault(above[-1].span_id, {}).setdefault(agent, []).append(span)
+    return {root for root, units in below.items() if _are_turns(units)}
+
+
+def _are_turns(units: Mapping[str, list[SpanFacts]]) -> bool:
+    """Say whether each unit of spans was given what users said before, and one message more."""
+    if any(span.role is not Role.AGENT for span in units.get("", ())):
+        return False
+    said: tuple[str, ...] = ()
+    turns = [spans for agent, spans in units.items() if agent]
+    for spans in turns:
+        users = next((span.evidence.users for span in spans if span.model is not None), None)
+        if users is None or len(users) <= len(said) or users[: len(said)] != said:
+            return False
+        said = users
+    return len(turns) > 1
 
 
 def _above_several_values(tree: TraceTree, named: Mapping[str, Mapping[str, str]], keys: Sequence[str]) -> set[str]:
@@ -162,7 +197,9 @@ def _split_at_user_messages(
     for span in spans:
         if span.span_id in copies:
             continue
-        if any(earlier.role is Role.MODEL for earlier in pieces[-1]) and _starts_turn(span, current):
+        if any(earlier.role is Role.MODEL for earlier in pieces[-1]) and _starts_turn(
+            span, current, reversed(pieces[-1])
+        ):
             pieces.append([])
         pieces[-1].append(span)
         piece_of[span.span_id] = pieces[-1]
@@ -186,11 +223,22 @@ def _copies_of_model_calls(tree: TraceTree, spans: list[SpanFacts]) -> dict[str,
     return copies
 
 
-def _starts_turn(span: SpanFacts, current: str | None) -> bool:
-    """Say whether a span after a model call begins another turn: by another turn id, else by a new user message."""
+def is_injected(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
+    """Say whether the message that a model's input ends with is a framework's, in the user's name (R7).
+
+    The model was waiting for a tool then, so that of what users said nothing is new since the model calls before.
+    """
+    users, counts = span.evidence.users, None if span.model is None else span.model.user_messages
+    if not users or counts is None or not counts.earlier:
+        return False
+    return next((one.evidence.users for one in before if one.evidence.users), None) == users
+
+
+def _starts_turn(span: SpanFacts, current: str | None, before: Iterable[SpanFacts]) -> bool:
+    """Say whether a span after a model call begins another turn: by another turn id, else by a user's new message."""
     if span.turn_id is not None:
         return current is not None and span.turn_id != current
-    return span.model is not None and span.model.new_user_message is True
+    return span.model is not None and span.model.new_user_message is True and not is_injected(span, before)
 
 
 def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: FoundSession) -> Fragment:

@@ -36,6 +36,8 @@ from goldspan.scoring.recorded_values import literal_at
 _KIND = "traceloop.span.kind"
 _LITELLM = ("litellm.call_id", "metadata.user_api_key_hash")
 """LiteLLM borrows some attributes for spans of its own."""
+_OTHERS = (_KIND, "runinfo.component", *_LITELLM)
+"""Attributes of spans whose flat messages are read by what else they say, or by another dialect."""
 _HISTORY = re.compile(r"\bmessages=(?=\[)")
 _LANGCHAIN_JS = "@traceloop/instrumentation-langchain"
 
@@ -170,6 +172,12 @@ OPENLLMETRY = DialectTable(
         Rule(Role.AGENT, "crewai.crew.tasks", hides_calls=True, holds_model_output=True),
         Rule(Role.AGENT, _KIND, frozenset({"agent", "workflow"})),
         Rule(Role.MODEL, "llm.request.type", frozenset({"chat", "completion"}), without=_LITELLM),
+        Rule(
+            Role.MODEL,
+            "gen_ai.request.model",
+            also=("gen_ai.prompt.0.role",),
+            without=(_KIND, "runinfo.component", *_LITELLM),
+        ),
     ),
     tool_name=("gen_ai.tool.name", "tool.name", "traceloop.entity.name"),
     name_affixes=Affixes(suffixes=(".tool",)),

@@ -120,13 +120,14 @@ OTEL_GENAI = DialectTable(
     ),
     rules=(
         Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"})),
-        Rule(Role.AGENT, _OPERATION, frozenset({"invoke_agent", "invoke_workflow"})),
+        Rule(Role.AGENT, _OPERATION, frozenset({"invoke_agent", "invoke_workflow", "handle_conversation_turn"})),
         # Anthropic's SDK adds a span of its own, often in a separate trace, and never with content.
         Rule(Role.MODEL, _OPERATION, frozenset({"chat"}), scope="com.anthropic.sdk", no_turn=True),
         Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content"}), scope=_GEMINI, silent=True),
         # LiteLLM writes a model's call on the span of whoever makes it.
         Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content", "text_completion"}), without=_LITELLM),
         Rule(Role.AGENT, _OPERATION, frozenset({"create_agent"}), no_turn=True),
+        Rule(Role.MODEL, "gen_ai.request.model", also=("gen_ai.output.messages",), without=(_OPERATION, *_LITELLM)),
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), name_prefix="execute_tool "),
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), also=("gen_ai.tool.call.arguments",)),
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), also=("gen_ai.tool.call.id",)),

@@ -40,7 +40,7 @@ from goldspan.mappers.dialects.reading.value_parsing import (
     read_content,
 )
 from goldspan.mappers.span_facts import ContextFacts, ModelFacts, Role, ToolFacts
-from goldspan.mappers.spans import STATUS_ERROR, Attributes, LogView, SpanView
+from goldspan.mappers.spans import NO_ATTRIBUTES, STATUS_ERROR, Attributes, LogView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.messages import result_of
 from goldspan.scoring.sessions import Capture, Content
@@ -514,6 +514,7 @@ class DialectTable:
             error,
             pseudo or name in self.pseudo_tools,
             name in self.merged_tools,
+            error_is_named=error is not None and error != error_of(span, NO_ATTRIBUTES),
         )
         return tool if self.tool_hook is None else self.tool_hook(span, attributes, tool)
 

@@ -1,0 +1,142 @@
+"""Turns, batches and failures as the conversation tells them (R7, R8, R12)."""
+
+from __future__ import annotations
+
+import pytest
+
+from goldspan.mappers.assembly import assemble
+from goldspan.mappers.span_evidence import SpanEvidence
+from goldspan.mappers.span_facts import SpanFacts
+from goldspan.scoring.sessions import ToolCall, UserMessages
+from rigs.span_facts import agent, captured, model, plain, tool
+
+TAKEN = "the table is taken"
+
+
+def turns(records: list[SpanFacts]) -> list[list[str]]:
+    return [[call.name for call in turn.calls] for session in assemble(records) for turn in session.turns]
+
+
+def calls(records: list[SpanFacts]) -> list[ToolCall]:
+    return [call for session in assemble(records) for turn in session.turns for call in turn.calls]
+
+
+def heard(*users: str) -> SpanEvidence:
+    return SpanEvidence(users=users)
+
+
+def voice_session(*said: tuple[str, ...], turn_id: str | None = None) -> list[SpanFacts]:
+    """A workflow over agents, each with one model call, which was given these user messages, and one tool call."""
+    records = [agent("t", "session", end=99)]
+    for number, users in enumerate(said):
+        start = 1 + 10 * number
+        records += [
+            agent("t", f"a{number}", "session", start=start, end=start + 9, turn_id=turn_id),
+            model("t", f"m{number}", f"a{number}", start=start + 1, evidence=heard(*users), user=True),
+            tool("t", f"t{number}", f"a{number}", name=f"f{number}", start=start + 3),
+        ]
+    return records
+
+
+def test_a_workflow_over_a_conversation_is_as_many_turns_as_its_user_spoke() -> None:
+    assert turns(voice_session(("a",), ("a", "b"), ("a", "b", "c"))) == [["f0"], ["f1"], ["f2"]]
+
+
+@pytest.mark.parametrize(
+    "said", [[("a",), ("a",)], [("a",), ("b",)], [("a",), ("a", "b"), ("a",)], [("a",), ()]], ids=str
+)
+def test_a_workflow_whose_agents_hand_one_task_on_is_one_turn(said: list[tuple[str, ...]]) -> None:
+    assert turns(voice_session(*said)) == [[f"f{number}" for number in range(len(said))]]
+
+
+def test_an_agent_that_calls_models_itself_is_one_turn_whatever_its_sub_agents_are_told() -> None:
+    own = model("t", "own", "session", start=1, end=2, evidence=heard("x"))
+    assert turns([*voice_session(("a",), ("a", "b")), own]) == [["f0", "f1"]]
+
+
+def test_the_dialects_own_turn_id_wins_over_what_users_said() -> None:
+    assert turns(voice_session(("a",), ("a", "b"), turn_id="one")) == [["f0", "f1"]]
+
+
+@pytest.mark.parametrize(("trace", "expected"), [("t", 1), ("u", 1)], ids=["one trace", "two traces"])
+def test_a_message_that_a_framework_adds_while_a_tool_is_awaited_begins_no_turn(trace: str, expected: int) -> None:
+    def said(total: int, earlier: int) -> UserMessages:
+        return UserMessages(earlier, total)
+
+    first = model("t", "m1", "r" if trace == "t" else "", session="s", user=True, start=1, evidence=heard("a"))
+    first = first.changed(model=model("", "", user=True, user_messages=said(1, 0)).model)
+    injected = model(
+        trace, "m2", "r" if trace == "t" else "", session="s", start=5, user=True, user_messages=said(2, 1)
+    ).changed(evidence=heard("a"))
+    again = injected.changed(span_id="m3", start=9, model=model("", "", user=True, user_messages=said(3, 1)).model)
+    root = [plain("t", "r", end=20)] if trace == "t" else []
+    assert len(turns([*root, first, injected])) == expected
+    assert len(turns([*root, first, injected, again.changed(evidence=heard("a", "b"))])) == expected + 1
+
+
+def test_the_same_message_to_a_model_without_history_is_another_turn() -> None:
+    def one(number: int) -> SpanFacts:
+        counts = UserMessages(0, 1)
+        return model("t", f"m{number}", "r", user=True, start=number, user_messages=counts, evidence=heard("a"))
+
+    assert len(turns([plain("t", "r", end=20), one(1), one(5)])) == 2
+
+
+# Failures.
+
+
+def booking(number: int, error: str | None = TAKEN, **facts: object) -> SpanFacts:
+    evidence = SpanEvidence(failed=False) if "result" in facts else SpanEvidence()
+    return tool("t", f"b{number}", "root", name="book", start=number, error=error, facts=facts, evidence=evidence)
+
+
+def test_a_status_that_is_copied_over_a_span_with_a_result_is_no_failure() -> None:
+    found = calls([agent("t", "root", end=99), booking(1), booking(5, result=captured("booked"))])
+    assert [call.error for call in found] == [TAKEN, None]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        booking(5),
+        booking(5, result=captured(f"Sorry, {TAKEN}")),
+        booking(5, result=captured("booked"), error_is_named=True),
+        booking(5, "another reason", result=captured("booked")),
+        booking(5, result=captured("booked")).changed(evidence=SpanEvidence(failed=True)),
+        booking(5, result=captured("booked")).changed(evidence=SpanEvidence(failed=False, names_error=True)),
+    ],
+    ids=["no result", "it says so", "an attribute", "another status", "the result names an error", "an own attribute"],
+)
+def test_a_failure_that_anything_else_tells_stays_one(second: SpanFacts) -> None:
+    found = calls([agent("t", "root", end=99), booking(1), second])
+    assert all(call.error for call in found)
+
+
+def test_what_a_span_names_itself_or_the_next_model_saw_is_a_failure() -> None:
+    named = tool("t", "x", "root", name="x", start=1, evidence=SpanEvidence(names_error=True))
+    seen = tool("t", "y", "root", name="y", start=2, call_id="c-1")
+    fine = tool("t", "z", "root", name="z", start=3, call_id="c-2")
+    after = model("t", "m", "root", start=5, answered={"c-1": True, "c-2": False})
+    found = calls([agent("t", "root", end=99), named, seen, fine, after])
+    assert [call.error for call in found] == ["error", "error", None]
+
+
+# Arguments in an envelope that no table names.
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ({"input": {"people": 2}, "run": "x"}, {"people": 2}),
+        ({"tool": {"call": {"people": 2}}}, {"people": 2}),
+        ({"input": '{"people": 2}'}, {"people": 2}),
+        ({"input": {"people": 3}}, {"input": {"people": 3}}),
+        ({"people": 3}, {"people": 3}),
+    ],
+)
+def test_arguments_are_taken_out_of_an_envelope_around_those_that_were_requested(
+    written: dict[str, object], read: dict[str, object]
+) -> None:
+    asked = model("t", "m", "root", requests=(("book", {"people": 2}, "c-1"),))
+    (call,) = calls([agent("t", "root", end=99), asked, tool("t", "x", "root", name="book", args=written, start=5)])
+    assert call.arguments == read
