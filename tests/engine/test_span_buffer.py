@@ -59,3 +59,14 @@ def test_taken_spans_are_neither_kept_nor_lost() -> None:
     assert unread.take("a") == ["a1", "a2"]
     unread.expire(9.0)
     assert (unread.records("a"), unread.size, unread.lost_calls("a")) == ([], 0, None)
+
+
+def test_traces_that_nobody_wants_are_forgotten_where_nothing_is_kept_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("goldspan.collector_processor.engine.reading_policy._MAX_UNWANTED", 10)
+    unread = buffer(retention=1.0)
+    unread.add({"kept": ["x"]}, 1, 100.0)
+    for number in range(1000):
+        unread.unwanted.update({"kept", f"trace {number}"})  # such as at the end of a trace without a session
+        unread.expire(100.0)
+    assert "kept" in unread.unwanted
+    assert len(unread.unwanted) < 20

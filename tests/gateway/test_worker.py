@@ -371,6 +371,28 @@ def test_what_was_forgotten_is_gone_from_disk(tmp_path: Path) -> None:
     assert not any((found.sessions, found.tombstones))
 
 
+def test_an_engine_that_failed_leaves_nothing_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver(everything(), tmp_path)
+    failures: list[str] = []
+    monkeypatch.setattr(driver.worker, "_on_failure", lambda where, _: failures.append(where))
+    for request in bodies_of("strands-default"):
+        driver.send(request)
+    driver.wait(2.0)
+    driver.deliver()
+    driver.worker.commit(driver.now)
+    [tenant] = driver.worker.tenants
+    monkeypatch.setattr(tenant.engine, "poll", lambda _: 1 / 0)
+    monkeypatch.setattr(tenant.engine, "deadline", lambda: 0.0)
+    driver.wait(2.0)
+    driver.deliver()
+    driver.worker.commit(driver.now)
+    assert failures[0] == "engine"
+    assert driver.journal is not None
+    driver.journal.close()
+    found = Journal(tmp_path, max_bytes=1 << 26).recover(driver.now)
+    assert not any((found.records, found.sessions, found.tombstones))
+
+
 @pytest.mark.parametrize("had_goldens", [True, False])
 def test_what_no_golden_could_want_is_not_kept_and_said_to_be_missing_once_one_does(had_goldens: bool) -> None:
     others = load_goldens({"format": 1, "golden_set": "others", "goldens": [{"session": "other", "calls": []}]})

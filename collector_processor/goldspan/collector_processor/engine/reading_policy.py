@@ -38,6 +38,8 @@ MarkedSpan_co = TypeVar("MarkedSpan_co", covariant=True)
 _MAX_SCOPES = 256
 _MAX_REMEMBERED_LOSSES = 100_000
 """Traces; beyond it the loss that was noted first is forgotten."""
+_MAX_UNWANTED = 10_000
+"""Unwanted traces without records that are known. A later span of one that is forgotten is looked at again."""
 MAX_TRACES_WITHOUT_SESSION = 1000
 """At most so many traces wait for a session id: each step looks at all of them."""
 
@@ -229,6 +231,8 @@ class SpanBuffer(Generic[Trace, Record]):
                 if not entries:
                     self.take(trace)
                 self.note_loss(trace, calls=calls)
+        if len(self.unwanted) > 2 * len(self._by_trace) + _MAX_UNWANTED:
+            self.unwanted.intersection_update(self._by_trace)
 
 
 @dataclass(slots=True)

@@ -180,6 +180,7 @@ class Tenant:
     def restart(self) -> None:
         """Replace an engine that failed: its state cannot be trusted. Unread spans stay."""
         self._past_without_golden = self.sessions_without_golden
+        self.delete_from_journal()
         self._start()
 
     @property
@@ -277,12 +278,9 @@ class Tenant:
         self.store.touched.clear()
 
     def delete_from_journal(self) -> None:
-        """Delete all rows of a tenant that is dropped."""
-        for trace in self.store.traces():
-            self._delete_records(trace.trace_id)
-            self.texts.release(trace.trace_id)
-        for session_id in self.journaled:
-            self._outbox.changes.sessions[self.name, session_id] = None
+        """Delete all rows of a tenant that is dropped, or whose engine failed."""
+        self._outbox.changes.forget(self.name)
+        self.journaled.clear()
 
     def _delete_records(self, trace_id: str) -> None:
         self._outbox.changes.close(self.name, trace_id)

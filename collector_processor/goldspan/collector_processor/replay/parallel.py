@@ -44,6 +44,7 @@ from goldspan.mappers.dialects.reading.protocol import Stack
 from goldspan.mappers.readers.decompression import OnBytes
 from goldspan.mappers.readers.file_ranges import RANGE_BYTES, FileRange
 from goldspan.mappers.readers.files import RangeReading
+from goldspan.mappers.readers.problems import ProblemList
 from goldspan.mappers.span_facts import LazySpanFacts, LogFacts, PlainSpanFacts, SpanFacts
 from goldspan.mappers.spans import EncodedSpan, LogView, PlainSpans, ResourceView, UndecodedSpan
 from goldspan.scoring.errors import GoldspanError, Problem
@@ -91,7 +92,8 @@ def replay_in_parallel(
             raise GoldspanError(message) from None
     results = [result for share in shares for result in share.results]
     found = [problem for share in shares for problem in share.problems]
-    files.problems += problems_of(found, [share.stats for share in shares], quiet_spans)
+    for problem in problems_of(found, [share.stats for share in shares], quiet_spans):
+        files.problems.append(problem)
     return Replay(
         run_result(results, goldens, files.problems),
         sum(one.spans for one in readings),
@@ -104,7 +106,7 @@ def replay_in_parallel(
 class _Work:
     """What every process knows. Processes are copies of the first one, so that none of it is ever sent."""
 
-    problems: list[Problem]
+    problems: ProblemList
     """Where the registry reports to; each process has its own."""
     goldens: GoldenIndex
     registry: DialectRegistry
@@ -127,7 +129,7 @@ class _Reading:
     recognised: int
     traces: dict[str, tuple[int, frozenset[str]]]
     """The traces that hold more than plain spans: how many bytes of facts, and the sessions and traces they name."""
-    problems: list[Problem]
+    problems: ProblemList
     lines: int
     nothing: str
     stacks: frozenset[tuple[str, Stack]]
@@ -260,7 +262,7 @@ class _RangeFacts:
             if records.unread or records.facts
         }
         return _Reading(
-            spans, recognised, found, list(work.problems), reading.lines, reading.nothing(), registry.stacks()
+            spans, recognised, found, work.problems.copy(), reading.lines, reading.nothing(), registry.stacks()
         )
 
     def _add(self, trace_id: str, position: int, read: int, fact: SpanFacts | LogFacts) -> None:

@@ -90,7 +90,8 @@ def replay(
             for evaluation in evaluations:
                 for consumer in consumers:
                     consumer(evaluation)
-    problems += problems_of(scoring.problems, [scoring.stats], quiet_spans)
+    for problem in problems_of(scoring.problems, [scoring.stats], quiet_spans):
+        problems.append(problem)  # noqa: PERF402 - the list may keep some and count the rest
     return Replay(
         run_result(list(scoring.results.values()), goldens, problems), scoring.read, recognised, registry.stacks()
     )

@@ -15,6 +15,7 @@ from typing import IO
 from goldspan.mappers.readers.decompression import OnBytes
 from goldspan.mappers.readers.file_ranges import FileRange
 from goldspan.mappers.readers.files import read_documents, read_marked, reading_order, trace_files_in
+from goldspan.mappers.readers.problems import ProblemList
 from goldspan.mappers.spans import MarkedView, Markers
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 
@@ -22,7 +23,7 @@ STDIN = "-"
 STORED = re.compile(r"(phoenix|langfuse|mlflow|tempo|jaeger)://")
 """How the name of traces begins that a platform stores."""
 
-RangeFindings = tuple[Sequence[Problem], int, str]
+RangeFindings = tuple[ProblemList, int, str]
 """The problems of a range, its number of lines, and why it has no records; empty if it has any."""
 
 
@@ -31,7 +32,7 @@ class TraceFiles:
     """Trace files in the order they were named, and everything that was wrong with them."""
 
     paths: tuple[Path, ...]
-    problems: list[Problem] = field(default_factory=list[Problem])
+    problems: ProblemList = field(default_factory=ProblemList)
     mistakes: list[Mistake] = field(default_factory=list[Mistake])
     """Named files that yielded no record, known once everything was read."""
     _found: frozenset[Path] = frozenset()
@@ -68,12 +69,13 @@ class TraceFiles:
         reasons: dict[Path, list[str]] = {}
         for part, (problems, lines, nothing) in zip(ranges, readings, strict=True):
             first = before.get(part.path, 0)
-            for problem in problems:
+            for problem in problems.listed():
                 source = problem.source
                 at = source.removeprefix(f"{part.path}:")
                 if first and at != source and at.isdecimal():
                     source = f"{part.path}:{int(at) + first}"
                 self._on_problem(replace(problem, source=source))
+            self.problems.count_more(problems)
             before[part.path] = first + lines
             reasons.setdefault(part.path, []).append(nothing)
         empty = [path for path in self.paths if path in reasons and all(reasons[path])]

@@ -11,6 +11,7 @@ from rich.text import Text
 from goldspan.collector_processor.replay.hints import Hint
 from goldspan.collector_processor.replay.summary_and_exit_code import MetricTotals
 from goldspan.collector_processor.report.model import Report
+from goldspan.mappers.readers.problems import number_of_problems
 from goldspan.scoring.result_lines import add_headline, add_repeats, add_session
 from goldspan.scoring.result_words import SessionWords
 from goldspan.scoring.verdict import Label
@@ -93,7 +94,9 @@ def problem_rows(page: Page, problems: Sequence[tuple[str, str]], *, label: int)
     """Add what could not be read: counts by code, and the first of each; `label` is the width of the label column."""
     if not problems:
         return
-    counts = Counter(code for code, _ in problems)
+    counts = Counter[str]()
+    for code, text in problems:
+        counts[code] += number_of_problems(text)
     text = ", ".join(f"{code} {count:,}" for code, count in counts.most_common())
     page.paragraph(text, label=f"{'problems':<{label}}")
     shown: Counter[str] = Counter()

@@ -92,6 +92,9 @@ class Changes:
         default_factory=dict[tuple[str, str], tuple[float, bytes] | None]
     )
 
+    forgotten: set[str] = field(default_factory=set[str])
+    """Tenants whose earlier records, sessions and tombstones are deleted."""
+
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__slots__)
 
@@ -100,12 +103,21 @@ class Changes:
         self.records.pop((tenant, trace_id), None)
         self.closed.add((tenant, trace_id))
 
+    def forget(self, tenant: str) -> None:
+        """Delete everything of a tenant's engine."""
+        for rows in (self.records, self.sessions, self.tombstones):
+            for key in [key for key in rows if key[0] == tenant]:
+                del rows[key]
+        self.forgotten.add(tenant)
+
     def followed_by(self, newer: Changes) -> Changes:
         """Add later changes to these, and return these."""
         self.done |= newer.done
         self.parts.update(newer.parts)
         self.outgoing.update(newer.outgoing)
         self.delivered |= newer.delivered
+        for tenant in newer.forgotten:
+            self.forget(tenant)
         for key in newer.closed:
             self.close(*key)
         for key, rows in newer.records.items():
@@ -444,6 +456,8 @@ def _statements(changes: Changes, deleted: Iterable[int]) -> list[tuple[str, lis
     }
     statements: list[tuple[str, list[Row]]] = []
     for table in COLUMNS:
+        if "tenant" in dict(COLUMNS[table]):
+            statements.append((f"delete from {table} where tenant = ?", [(one,) for one in changes.forgotten]))
         statements.append((delete_from(table), list(removed[table])))
         statements.append((insert_into(table), list(map(with_sum, added[table]))))
     return [(query, rows) for query, rows in statements if rows]
