@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
@@ -128,6 +129,26 @@ def test_what_nothing_new_concerns_is_not_read_again() -> None:
     assert again is first
     assert [span.span_id for span in second.spans] == ["c"]
     assert [span.span_id for span in grown.spans] == ["c", "d"]
+
+
+@pytest.mark.parametrize(
+    "roots",
+    [
+        [plain(TRACE, "p", end=20), agent(TRACE, "a", "p"), agent(TRACE, "b", "p", start=3, end=9)],
+        [model(TRACE, "a", "gone", user=True), model(TRACE, "b", "gone", user=True, start=3, end=9)],
+    ],
+    ids=["agents below one span", "model calls below a span that never came"],
+)
+def test_so_it_is_of_turns_in_one_tree(roots: list[SpanFacts]) -> None:
+    reading = TraceReading()
+    for record in (*roots, tool(TRACE, "c", roots[-1].parent_id, start=4, end=5)):
+        reading.add(record)
+    first, second = reading.fragments(DEFAULT_SESSION_KEYS, lambda _: None)
+    reading.add(tool(TRACE, "d", roots[-1].parent_id, start=6, end=7))
+    again, grown = reading.fragments(DEFAULT_SESSION_KEYS, lambda _: None)
+    assert again is first
+    assert [span.span_id for span in second.spans] == ["b", "c"]
+    assert [span.span_id for span in grown.spans] == ["b", "c", "d"]
 
 
 def test_undecoded_parents_are_read() -> None:

@@ -142,6 +142,32 @@ def test_work_beside_the_agents_of_one_tree_is_the_agent_befores() -> None:
     assert shape(records) == [[["after_one"], []]]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(("at", "turn"), [(0.5, 0), (3, 0), (12, 1)])
+def test_whichever_came_first_a_call_beside_agents_is_of_the_latest_before_it(order: int, at: float, turn: int) -> None:
+    records = [
+        plain("t", "http", end=20),
+        agent("t", "first", "http", start=1, end=2),
+        agent("t", "second", "http", start=10, end=11),
+        tool("t", "x", "http", name="x", start=at),
+    ]
+    assert shape(records[::order]) == [[["x"], []] if turn == 0 else [[], ["x"]]]
+
+
+@pytest.mark.parametrize(("ids", "turns"), [("112", [["a", "b"], ["c"]]), ("111", [["a", "b", "c"]])])
+def test_raw_model_calls_are_cut_where_the_dialects_turn_id_changes(ids: str, turns: list[list[str]]) -> None:
+    records = [plain("t", "http", end=20)]
+    for at, (turn_id, name) in enumerate(zip(ids, "abc", strict=True)):
+        records.append(model("t", f"m{at}", "http", start=2 * at + 1, turn_id=turn_id, user=True))
+        records.append(tool("t", name, "http", name=name, start=2 * at + 2))
+    assert shape(records) == [turns]
+
+
+def test_a_turn_ends_with_the_last_of_its_spans() -> None:
+    [session] = assemble([agent("t", "a", start=1, end=2), tool("t", "x", "a", start=1.5, end=5)])
+    assert (session.turns[0].start, session.turns[0].end) == (SECOND, 5 * SECOND)
+
+
 def test_children_of_a_parent_that_never_came_are_siblings() -> None:
     records = [tool("t", "a", "gone", name="a", start=1), tool("t", "b", "gone", name="b", start=2)]
     (session,) = assemble(records)

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from goldspan.scoring import ExpectedCall, ToolCall, score_turn
+from goldspan.scoring import Capture, ExpectedCall, ToolCall, score_turn
 from goldspan.scoring.align import alignment
 from goldspan.scoring.align.alignment import LIMIT, Alignment, Pair, align
 from goldspan.scoring.align.groups import align_batches
@@ -281,6 +281,12 @@ def test_of_two_equal_calls_the_successful_one_is_chosen_else_the_first() -> Non
 
     assert align(["f"], ["f", "f", "f"], judge).partners == (1,)
     assert align(["f"], ["f", "f", "f"], lambda *_: Pair(Fraction(1))).partners == (0,)
+
+
+def test_of_two_calls_with_unknown_arguments_the_successful_one_is_chosen() -> None:
+    unknown = ToolCall("f", None, Capture.NOT_CAPTURED)
+    result = score_turn([ExpectedCall("f", {"x": 1})], [replace(unknown, error="timeout"), unknown])
+    assert result.calls[0].actual_index == 1
 
 
 def test_unknown_arguments_come_after_known_ones() -> None:

@@ -214,6 +214,12 @@ def test_ignored_arguments_count_neither_in_the_score_nor_in_words(made: int, sc
 
 
 class TestNearMisses:
+    def test_degrees_of_likeness_tell_which_call_is_nearest(self) -> None:
+        expected = [call("f", text="hello world", y=2)]
+        actual = [call("f", text="abc"), call("f", text="hello words")]
+        (found,) = score_turn(expected, actual, {"default_strategy": "similarity"}).calls
+        assert (found.missing, found.actual_index) == (True, 1)
+
     def test_a_missing_call_names_what_the_nearest_call_got_wrong(self) -> None:
         actual = [call("f", x=9), call("f", x=1), call("g", x=1, y=2)]
         (found,) = score_turn([call("f", x=1, y=2)], actual).calls
