@@ -264,7 +264,8 @@ def without_scopes(documents: list[Document], _: Random) -> list[Document]:
     return [change(document) for document in documents]
 
 
-_CALL_ID = re.compile(r"(call|tool|tool_use|use)[._]?id$", re.IGNORECASE)
+_CALL_ID = re.compile(r"((call|tool|tool_use|use)[._]?id|tool_calls\.\d+\.id)$", re.IGNORECASE)
+_IDS_WITHIN = {"id", "tool_call_id", "call_id", "tool_use_id", "toolCallId", "callId", "tool_id"}
 
 
 @transformation("call ids left out", unless_requested=["batch"])
@@ -273,7 +274,7 @@ def without_call_ids(documents: list[Document], _: Random) -> list[Document]:
 
     def strip(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: strip(one) for key, one in value.items() if not (isinstance(one, str) and one in ids)}
+            return {key: strip(one) for key, one in value.items() if not (key in _IDS_WITHIN and one in list(ids))}
         return [strip(one) for one in value] if isinstance(value, list) else value
 
     def change(key: str, value: Value) -> tuple[str, Value] | None:
@@ -281,7 +282,8 @@ def without_call_ids(documents: list[Document], _: Random) -> list[Document]:
         if not isinstance(text, str):
             return key, value
         decoded = json_in(text)
-        return None if text in ids else (key, value if decoded is None else as_string(strip(decoded)))
+        call_id = text in ids and _CALL_ID.search(key)
+        return None if call_id else (key, value if decoded is None else as_string(strip(decoded)))
 
     return each_span(documents, lambda span: each_attribute(span, change)) if ids else documents
 
@@ -397,8 +399,8 @@ def cutting(length: int) -> Change:
     return lambda documents, _: each_span(documents, lambda span: each_attribute(span, change))
 
 
-transformation("values cut at 1,000 characters", "batch", "turns")(cutting(1000))
-transformation("values cut at 100 characters", "batch", "turns")(cutting(100))
+transformation("values cut at 1,000 characters", "batch", "turns", "session")(cutting(1000))
+transformation("values cut at 100 characters", "batch", "turns", "session")(cutting(100))
 
 
 @transformation("results cut at 20 characters")

@@ -3,8 +3,8 @@
 make variations ARGS="[--pairs N] [--cases] [--shrink] [RECORDING | TRANSFORMATION ...]"
 
 right          every fact is what it is in the recording
-honest         a fact differs; the reading says so (a capture, calls not visible, no session id, a doubt), or nothing
-               tells it any more
+honest         a fact differs or is unknown; the reading says so (a capture, calls not visible, no session id, a doubt),
+               or nothing tells it any more
 blind          no turn is read at all
 false doubt    every fact is right, nothing was lost, and the reading doubts
 silent         a fact differs, and nothing says so
@@ -154,7 +154,7 @@ class Original:
     documents: list[Document]
     expected: Reading
     requested: bool
-    """It holds what models asked for, so that batches and arguments are written twice."""
+    """It holds what models asked for, so that batches and arguments are written twice, unless batches are lost."""
 
 
 @lru_cache(maxsize=8)
@@ -198,7 +198,7 @@ def case(source: Original, steps: Sequence[Transformation]) -> Case | None:
         documents = changed
     found = read(documents)
     lost = {fact for step in steps for fact in step.lost}
-    if not source.requested:
+    if not source.requested or "batch" in lost:
         lost |= {fact for step in steps for fact in step.lost_unless_requested}
     return judged(source, label, found, documents, lost)
 
@@ -208,6 +208,9 @@ def judged(source: Original, label: str, found: Reading, documents: Sequence[Doc
     if not found.turns and source.expected.turns:
         return Case(source.name, label, BLIND)
     wrong = differences(source.expected, found)
+    less = sum(call.known for call in found.calls) < sum(call.known for call in source.expected.calls)
+    if not wrong and less:
+        return Case(source.name, label, HONEST, doubts=doubts)
     if not wrong:
         false = doubts and not lost and not source.expected.doubts
         return Case(source.name, label, FALSE_DOUBT if false else RIGHT, doubts=doubts)
