@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from goldspan.mappers.dialects import Advice, Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView
+from goldspan.mappers.dialects import Advice, Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView, at
 from goldspan.mappers.dialects.reading.value_parsing import (
     args_and_kwargs,
     decoded,
@@ -29,6 +29,7 @@ _KINDS = (
 _TOOL_WORDS = frozenset({"tool", "Tool", "TOOL", "tool_call", "function_call"})
 _NO_OTHER_OPERATION = ("", *_TOOL_WORDS)
 _AGENT_WORDS = frozenset({"agent", "Agent", "AGENT"})
+_MODEL_WORDS = frozenset({"llm", "LLM", "chat", "chat_model", "generation"})
 _NAMES = (
     *("tool.name", "tool_name", "toolName", "tool_call.name", "tool.call.name", "gen_ai.tool.name"),
     *("function.name", "function_name", "function_call.name"),
@@ -39,6 +40,8 @@ _ARGUMENTS = (
     *("function.arguments", "function.args", "function_arguments", "function_args", "function_call.arguments"),
     *("gen_ai.tool.call.arguments", "arguments", "args", "input", "inputs", "input.value"),
 )
+_MODEL_INPUTS = ("langwatch.input", "lmnr.span.input", "agentops.entity.input")
+_MODEL_OUTPUTS = ("langwatch.output", "lmnr.span.output", "agentops.entity.output")
 _PARAMETERS = ("tool.parameters", "tool.params", "tool_parameters", "parameters", "params")
 """The arguments of a call in some instrumentations, and the tool's schema in others."""
 _SPAN_NAMES = (
@@ -80,11 +83,6 @@ def _parameters(key: str) -> Callable[[SpanView, Attributes], Any]:
     return read
 
 
-def _langwatch_arguments(value: Any) -> Any:
-    found = decoded(value)
-    return _argument_object(found.get("value")) if is_mapping(found) else None
-
-
 _SOURCES = (
     *(Source(key, take=_argument_object) for key in _ARGUMENTS),
     *(Source(key, compute=_parameters(key)) for key in _PARAMETERS),
@@ -121,7 +119,9 @@ class _LooksLikeTool(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class _LooksLikeAgent(Rule):
+class _OfAKind(Rule):
+    """An agent's or a model's span is recognised by the word for its kind."""
+
     def narrowed(self, keys: frozenset[str], scope: str) -> Self | None:
         return None if self.key not in keys or scope.startswith(_OTHER_SCOPES) else self
 
@@ -150,7 +150,8 @@ TOOL_LIKE = DialectTable(
         checked="OpenTelemetry's conventions",
     ),
     rules=(
-        *(_LooksLikeAgent(Role.AGENT, key, _AGENT_WORDS) for key in _KINDS),
+        *(_OfAKind(Role.AGENT, key, _AGENT_WORDS) for key in _KINDS),
+        *(_OfAKind(Role.MODEL, key, _MODEL_WORDS) for key in _KINDS),
         *(_LooksLikeTool(Role.TOOL, key) for key in (*_NAMES, *_KINDS, *_ARGUMENTS, *_PARAMETERS)),
     ),
     tool_name=(*_NAMES, "agentops.entity.name"),
@@ -158,7 +159,7 @@ TOOL_LIKE = DialectTable(
     arguments=(
         *_SOURCES,
         Source("lmnr.span.input", take=_argument_object),
-        Source("langwatch.input", take=_langwatch_arguments),
+        Source("langwatch.input", take=at("value")),
         Source("agentops.entity.input", unwrap=args_and_kwargs),
     ),
     call_id=(
@@ -168,12 +169,15 @@ TOOL_LIKE = DialectTable(
     result=(
         *(Source(key) for key in ("tool.result", "tool.output", "tool_result", "tool_output", "tool.response")),
         *(Source(key) for key in ("gen_ai.tool.call.result", "output", "result", "output.value")),
-        *(Source(key) for key in ("lmnr.span.output", "langwatch.output", "agentops.entity.output")),
+        Source("langwatch.output", take=at("value")),
+        *map(Source, _MODEL_OUTPUTS),
     ),
     error_flags=(
         *(("tool.status", word) for word in ("error", "failed", "failure")),
         *(("tool.success", False), ("tool.is_error", True), ("is_error", True)),
     ),
+    output=tuple(Source(key) for key in (*_MODEL_OUTPUTS, "gen_ai.output.messages", "output", "output.value")),
+    input=tuple(Source(key) for key in (*_MODEL_INPUTS, "gen_ai.input.messages", "input", "input.value")),
     user_text=(Source("input", take=plain_text), Source("input.value", take=plain_text)),
     answer=(Source("output", take=plain_text), Source("output.value", take=plain_text)),
     agent=("agent.name", "gen_ai.agent.name"),
