@@ -15,12 +15,15 @@ from conformance.single_records import Document, documents_of
 from conformance.stripped import is_tool_span, without_arguments
 from goldspan.collector_processor.replay.hints import HELP, Hint
 from goldspan.collector_processor.replay.inspection import Inspection, inspect_spans
+from goldspan.collector_processor.report.inspection_pages import count_rows
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import read_files, views
 from goldspan.scoring.sessions import Capture
 from goldspan.scoring.verdict import Reason
 from rigs.command_line import Run
 from rigs.repository import ROOT
+from rigs.trace_requests import START, attribute, request, write_lines
+from rigs.trace_requests import span as otlp_span
 
 DOCS = ROOT / "docs"
 REMAKE = "run: python docs/generate_switches.py > docs/switches.md"
@@ -188,6 +191,53 @@ def test_the_hint_for_turns_without_visible_calls_claims_no_missing_instrumentat
     found = inspected("py-google-genai-nocontent")
     assert not any(turn.calls_visible for session in found.sessions for turn in session.turns)
     assert not any("tools ran" in hint.seen and "which tools ran" not in hint.seen for hint in found.hints)
+
+
+def tool_span(scope: str, language: str = "", **attributes: str) -> Document:
+    """A tool's span without arguments."""
+    said = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f", "gen_ai.conversation.id": "s"}
+    listed = [attribute(key.replace("__", "."), text) for key, text in {**said, **attributes}.items()]
+    one = otlp_span("1" * 32, "2" * 16, "", "execute_tool f", start=START, seconds=1, attributes=listed)
+    document = request([one], scope)
+    resource = {"attributes": [attribute("telemetry.sdk.language", language)] if language else []}
+    return {"resourceSpans": [{**document["resourceSpans"][0], "resource": resource}]}
+
+
+@pytest.mark.parametrize(
+    ("document", "helps"),
+    [
+        (tool_span("my-service", koog__event__id="1"), "setVerbose(true)"),
+        (
+            tool_span("my-service", koog__event__id="1", gen_ai__tool__call__arguments="HIDDEN:non-empty"),
+            "setVerbose(true)",
+        ),
+        (tool_span("ai.koog"), "setVerbose(true)"),
+        (tool_span("my-app", "rust", gen_ai__tool__call__outcome="success"), ".record_content_telemetry(true)"),
+        (tool_span("opentelemetry.instrumentation.botocore.bedrock-runtime", "python"), "and export logs"),
+        (tool_span("opentelemetry.instrumentation.nobody_knows", "python"), "OpenTelemetry's instrumentations"),
+        (tool_span("litellm", "python"), "litellm.turn_off_message_logging"),
+        (tool_span("opentelemetry.instrumentation.crewai", "python"), "TRACELOOP_TRACE_CONTENT"),
+    ],
+)
+def test_advice_is_that_of_what_wrote_the_span(document: Document, helps: str, run: Run, tmp_path: Path) -> None:
+    """By its scope, or by its attributes where the scope has the name of the user's service."""
+    found = inspected_documents([document])
+    [hint] = found.hints
+    assert helps in hint.helps
+    assert ("Traceloop" in hint.helps or "TRACELOOP" in hint.helps) is ("TRACELOOP" in helps)
+    goldens = tmp_path / "goldens.json"
+    golden = {"session": "s", "turns": [{"calls": [{"name": "f", "args": {"a": 1}}]}]}
+    goldens.write_text(json.dumps({"golden_set": "g", "goldens": [golden]}), "utf-8")
+    if hint.seen.startswith("arguments not captured"):
+        told = run("score", write_lines(tmp_path / "t.jsonl", document), "--goldens", goldens).stdout
+        assert helps in " ".join(told.split())
+
+
+@pytest.mark.parametrize(("name", "said"), [("langchain-openinference", False), ("mcp-native", True)])
+def test_other_spans_are_spoken_of_where_something_is_missing(name: str, *, said: bool) -> None:
+    found = inspected(name)
+    assert found.not_recognised
+    assert ("not recognised" in dict(count_rows(found))) is said
 
 
 def test_the_page_of_switches_is_made_from_the_advice() -> None:

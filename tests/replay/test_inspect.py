@@ -85,7 +85,6 @@ def test_the_table_shows_what_was_found(run: Run, tmp_path: Path) -> None:
         "\n"
         "found           1 session, 2 turns, 2 calls, all with arguments\n"
         "recognised      4 of 5 spans: otel_genai 4\n"
-        "not recognised  1 span, by scope: opentelemetry.instrumentation.httpx 1\n"
         "\n"
         "Nothing is missing: `goldspan score` can score every one of these calls.\n"
     )

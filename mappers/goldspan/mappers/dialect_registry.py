@@ -12,7 +12,16 @@ from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.evidence_reading import evidence_of
 from goldspan.mappers.dialects.reading.log_records import EVALUATIONS, digest, event_name
-from goldspan.mappers.dialects.reading.protocol import Dialect, LogDialect, LogReading, Reading, Stack, language_of
+from goldspan.mappers.dialects.reading.protocol import (
+    OWN_KEYS,
+    Dialect,
+    LogDialect,
+    LogReading,
+    Reading,
+    Stack,
+    language_of,
+    writer_of,
+)
 from goldspan.mappers.dialects.reading.value_parsing import first_identifier, identifiers
 from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
 from goldspan.mappers.normalized_spans import RENAMING_KEYS, may_be_renamed, with_original_names
@@ -185,7 +194,9 @@ class DialectRegistry:
         known = {*self._session_keys, *self._join_attributes, *RUN_ID_KEYS, *_SCORED}
         self._keys = frozenset(known.union(*(dialect.markers for dialect in self.dialects)))
         self._named_keys = self._keys.union(
-            RENAMING_KEYS, *(dialect.named_keys for dialect in self.dialects if isinstance(dialect, DialectTable))
+            RENAMING_KEYS,
+            OWN_KEYS,
+            *(dialect.named_keys for dialect in self.dialects if isinstance(dialect, DialectTable)),
         )
         self._bare_scopes = frozenset[str]().union(*(_bare_scopes(dialect) for dialect in self.dialects))
         self.markers = Markers(self._keys, self._bare_scopes)
@@ -409,7 +420,7 @@ class DialectRegistry:
                     continue
                 reader = one.narrowed(keys, scope)
             if len(self._scopes) < _MAX_PLANS:
-                self._scopes.add((one.name, scope))
+                self._scopes.add((one.name, writer_of(keys, scope)))
             if reader is not None:
                 readers.append(reader)
         has = keys.__contains__

@@ -240,7 +240,7 @@ def _hints_of_ids(sessions: Sequence[Session], writers: Writers, advisor: Adviso
         seen = f"no session id in {len(nameless)} of {len(sessions)} sessions"
         for writer in _writers_of(nameless, writers):
             text = advisor.advice(writer.dialect, writer.stack).session
-            if text and text != IN_PROCESS:
+            if text and text not in (IN_PROCESS, SET_SESSION[""].capitalize()):
                 yield Hint(f"{seen} ({writer.dialect})", text)
         yield from (Hint(f"{seen} (any framework)", text) for text in _set_session(nameless, writers, advisor))
 

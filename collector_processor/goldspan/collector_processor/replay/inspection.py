@@ -48,6 +48,14 @@ class Inspection:
         """Every tool call, in order."""
         return tuple(call for session in self.sessions for turn in session.turns for call in turn.calls)
 
+    @property
+    def lacks_nothing(self) -> bool:
+        """Every turn shows its calls and every call its arguments, so that the other spans have nothing to add."""
+        turns = [turn for session in self.sessions for turn in session.turns]
+        shown = all(turn.calls_visible and not turn.doubts for turn in turns)
+        known = all(call.capture is Capture.CAPTURED and not call.argument_captures for call in self.calls)
+        return bool(self.calls) and shown and known and not self.unknown_tools
+
     def to_json(self) -> dict[str, Any]:
         """Return the document that `config/inspect.schema.json` describes."""
         document = {

@@ -160,7 +160,10 @@ def _counts(page: Page, found: Inspection) -> None:
 
 
 def count_rows(found: Inspection) -> Iterator[tuple[str, str]]:
-    """Yield what was found, recognised and not recognised, each with its counts."""
+    """Yield what was found, recognised and not recognised, each with its counts.
+
+    Of spans that are not recognised nothing is said where nothing is missing: most belong to no agent's work.
+    """
     if found.calls or found.sessions:
         turns = sum(len(session.turns) for session in found.sessions)
         known = sum(call.capture is Capture.CAPTURED and not call.argument_captures for call in found.calls)
@@ -175,7 +178,7 @@ def count_rows(found: Inspection) -> Iterator[tuple[str, str]]:
     others = found.spans - found.recognised
     if found.dialects:
         yield "recognised", f"{found.recognised:,} of {counted(found.spans, 'span')}: {_most(found.dialects)}"
-    if others:
+    if others and not found.lacks_nothing:
         yield "not recognised", f"{counted(others, 'span')}, by scope: {_most(found.not_recognised)}"
     for unknown in found.unknown_tools:
         yield UNKNOWN_TOOLS, _unknown_tools(unknown)

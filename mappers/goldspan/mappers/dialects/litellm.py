@@ -15,6 +15,7 @@ from typing import Any
 
 from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, at
 from goldspan.mappers.dialects.reading.model_messages import flat_messages, last_answer, nested, requests_in
+from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
 from goldspan.mappers.dialects.reading.value_parsing import decoded
 from goldspan.scoring.json_values import is_dict, is_list
 from goldspan.scoring.recorded_values import literal
@@ -135,6 +136,7 @@ LITELLM = DialectTable(
     advice=Advice(
         framework="LiteLLM",
         language="python",
+        scopes=("litellm", ANY_SCOPE),
         arguments=(
             "Leave litellm.turn_off_message_logging and the callback's message_logging as they are by default, and "
             "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT unset or SPAN_ONLY."

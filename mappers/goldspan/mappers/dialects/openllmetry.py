@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source, at
 from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
 from goldspan.mappers.dialects.reading.model_messages import flat_messages
-from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
 from goldspan.mappers.dialects.reading.value_parsing import (
     Unwrap,
     args_and_kwargs,
@@ -124,6 +123,16 @@ def _crew_history(outputs: Any) -> Any:
 
 
 _CONTENT = "Leave TRACELOOP_TRACE_CONTENT unset, or set it to true."
+_SCOPES = tuple(
+    f"opentelemetry.instrumentation.{name}{modules}"
+    for name in (
+        *("agno", "alephalpha", "anthropic", "bedrock", "cohere", "crewai", "google_generativeai", "groq", "haystack"),
+        *("langchain", "llamaindex", "mcp", "mistralai", "ollama", "openai", "openai_agents", "replicate", "sagemaker"),
+        *("together", "transformers", "vertexai", "voyageai", "watsonx", "writer"),
+    )
+    for modules in ("", ".*")
+)
+"""Scopes of Traceloop's instrumentations. Others begin like these, such as those of OpenTelemetry itself."""
 _POSITIONAL = "Call the tool with named arguments: positional ones have no names in the span."
 
 OPENLLMETRY = DialectTable(
@@ -134,7 +143,7 @@ OPENLLMETRY = DialectTable(
         Advice(
             framework="OpenLLMetry",
             language="python",
-            scopes=("opentelemetry.instrumentation.*", "traceloop.tracer", ANY_SCOPE),
+            scopes=("traceloop.tracer", *_SCOPES),
             arguments=_CONTENT,
             unparsable=_POSITIONAL,
             session=(
@@ -154,7 +163,7 @@ OPENLLMETRY = DialectTable(
         Advice(
             framework="Traceloop",
             language="nodejs",
-            scopes=("@traceloop/*", ANY_SCOPE),
+            scopes=("@traceloop/*",),
             arguments=(
                 "Leave TRACELOOP_TRACE_CONTENT unset, or set it to true; leave traceContent at true in "
                 "traceloop.initialize(...) and in the decorators."

@@ -36,6 +36,8 @@ _CONTENT = (
     "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental."
 )
 
+_VERBOSE = "Install the feature with content: install(OpenTelemetry) { setVerbose(true) }."
+
 OTEL_GENAI = DialectTable(
     name="otel_genai",
     title="OpenTelemetry GenAI semantic conventions",
@@ -73,6 +75,17 @@ OTEL_GENAI = DialectTable(
             checked="opentelemetry-instrumentation-google-genai 1.3b0",
         ),
         Advice(
+            framework="OpenTelemetry for botocore",
+            language="python",
+            scopes=("opentelemetry.instrumentation.botocore*",),
+            arguments=(
+                "Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true and export logs, where messages and "
+                "arguments are."
+            ),
+            session=IN_PROCESS,
+            checked="opentelemetry-instrumentation-botocore, its documentation",
+        ),
+        Advice(
             framework="OpenTelemetry for LangChain",
             language="python",
             scopes=("opentelemetry.instrumentation.genai.langchain",),
@@ -107,6 +120,22 @@ OTEL_GENAI = DialectTable(
             redacted="Name them in OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_unredacted_attributes=..., or remove it.",
             session='Build the agent with the session: Agent(..., trace_attributes={"session.id": "..."}).',
             checked="strands-agents 1.62.0",
+        ),
+        Advice(
+            framework="Koog",
+            language="java",
+            scopes=("koog", "ai.koog"),
+            arguments=_VERBOSE,
+            redacted=_VERBOSE,
+            session="Koog writes the id of a run as gen_ai.conversation.id: each agent.run(...) is a session.",
+            checked="ai.koog 0.7, its source",
+        ),
+        Advice(
+            framework="Rig",
+            scopes=("rig",),
+            arguments="Build the agent with .record_content_telemetry(true).",
+            session='Run each turn inside a span that names it: info_span!("turn", "gen_ai.conversation.id" = "...").',
+            checked="rig-agent 0.44.0",
         ),
         Advice(
             framework="Microsoft.Extensions.AI",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from operator import itemgetter
@@ -118,7 +118,7 @@ class Stack(NamedTuple):
     language: str = ""
     """`telemetry.sdk.language`; a browser's is `nodejs`, too."""
     scope: str = ""
-    """The instrumentation scope."""
+    """The instrumentation scope; of a framework that its users name after their service, the framework."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +148,22 @@ def language_of(resource: Attributes) -> str:
     return _SAME_LANGUAGE.get(language, language) if isinstance(language, str) else ""
 
 
+OWN_KEYS: Mapping[str, str] = {
+    "koog.event.id": "koog",
+    "gen_ai.tool.call.outcome": "rig",
+    "rig.completion_parent": "rig",
+}
+"""Attributes that tell the framework where its scope has the name of the user's service."""
+
+
+def writer_of(keys: Iterable[str], scope: str) -> str:
+    """Return the framework that these attributes tell, else the scope."""
+    return next((OWN_KEYS[key] for key in sorted(OWN_KEYS.keys() & set(keys))), scope)
+
+
 def stack_of(span: SpanView) -> Stack:
     """Return what wrote a span."""
-    return Stack(language_of(span.resource.attributes), span.scope_name)
+    return Stack(language_of(span.resource.attributes), writer_of(span.attributes, span.scope_name))
 
 
 def advice_for(own: tuple[Advice, ...], others: Iterable[Advice], stack: Stack) -> Advice | None:

@@ -139,6 +139,7 @@ REDACTION_TOKENS = frozenset(
         "<REDACTED>",
         "<redacted>",
         "[Filtered]",  # Sentry
+        "HIDDEN:non-empty",  # Koog, unless it is verbose
     }
 )
 """Texts that replace a hidden value. A dialect may add its own."""
