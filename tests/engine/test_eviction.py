@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from goldspan.collector_processor.emit.evaluation import Level
 from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.mappers.span_facts import ContextFacts, SpanFacts
+from goldspan.collector_processor.engine.trace_machine import TraceRecords
+from goldspan.mappers.span_facts import ContextFacts, LogFacts, PlainSpanFacts, SpanFacts
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
@@ -106,3 +109,19 @@ def test_what_came_for_another_trace_of_an_evicted_session_is_judged() -> None:
     turn = next(one for one in output.evaluations if one.level == Level.TURN)
     assert (turn.session_id, turn.target, turn.incomplete) == ("old", SpanRef(first, "a1"), True)
     assert "g" in turn.explanation
+
+
+def test_a_full_trace_takes_newer_versions_of_its_records_and_nothing_else() -> None:
+    trace, log = TraceRecords("t"), LogFacts("t", "a", "log", 1, "test")
+    for record in (tool("t", "a", end=1), log):
+        assert trace.add(record)
+    plain_span = PlainSpanFacts("t", [("p", "", 0, 1, False)], lambda outline: outline)  # type: ignore[arg-type,return-value]
+    others = [tool("t", "b"), replace(log, identity="other"), plain_span]
+    assert [trace.has_room(one, 2) for one in (tool("t", "a", end=2), log, *others)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert all(trace.has_room(one, 3) for one in others)

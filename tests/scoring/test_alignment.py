@@ -310,6 +310,18 @@ def test_order_is_free_inside_the_first_of_two_batches() -> None:
     assert found.partners == (1, 0, 2)
 
 
+def test_inside_a_group_an_earlier_call_is_chosen_before_a_later_one() -> None:
+    perfect = {(0, 1), (1, 0), (1, 2)}
+    found = align("ff", "fff", lambda *pair: Pair(ONE if pair in perfect else Fraction(0)), groups=[1, 1])
+    assert found.partners == (1, 0)
+
+
+def test_beyond_the_limit_order_holds_too() -> None:
+    found = align("f" * 200 + "g" * 5, "g" * 5 + "f" * 200, lambda _, __: Pair(ONE))
+    assert found.approximate
+    assert found.partners == (*range(5, 205), *[None] * 5)
+
+
 def test_of_equal_calls_of_one_batch_the_first_is_chosen() -> None:
     assert align("f", "fff", lambda _, __: Pair(ONE), batches=[1, 1, 2]).partners == (0,)
 

@@ -219,6 +219,10 @@ class TestNearMisses:
         actual = [call("f", text="abc"), call("f", text="hello words")]
         (found,) = score_turn(expected, actual, {"default_strategy": "similarity"}).calls
         assert (found.missing, found.actual_index) == (True, 1)
+        expected = [call("f", text="hello world", x=1, y=2)]
+        actual = [call("f", text="hxx", x=9), call("f", text="", x=1)]
+        (found,) = score_turn(expected, actual, {"default_strategy": "similarity"}).calls
+        assert (found.missing, found.actual_index) == (True, 1)
 
     def test_a_missing_call_names_what_the_nearest_call_got_wrong(self) -> None:
         actual = [call("f", x=9), call("f", x=1), call("g", x=1, y=2)]

@@ -109,7 +109,7 @@ def align(
     if len(expected) == len(columns) == 1:
         return Alignment((None if pair_scorer(0, columns[0]) is None else columns[0],))
     ranks = ranks_of(len(actual), batches if ordered else [1] * len(actual))
-    starts = _starts(len(expected), groups if ordered else None)
+    starts = _starts(len(expected), groups)
     table = _Table(expected, actual, pair_scorer, limits, starts, optional)
     partners: list[int | None] = [None] * len(expected)
     if len(expected) * len(columns) <= LIMIT:
