@@ -344,7 +344,7 @@ class DialectRegistry:
             view.parent_is_remote or view.kind in ENTRY_KINDS,
             resource,
             _notes(readings, view),
-            evidence_of(view, first.role) if first.role is not None else NO_EVIDENCE,
+            evidence_of(view, first.role, tool) if first.role is not None else NO_EVIDENCE,
         )
 
     def _surroundings(self, view: SpanView, plan: _Plan) -> tuple[str | None, Mapping[str, Any] | None, ResourceFacts]:

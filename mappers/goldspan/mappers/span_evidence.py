@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _DIGEST = 8
@@ -49,8 +49,6 @@ class SpanEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     """In its output."""
     results: tuple[ResultEvidence, ...] = ()
     """In its input, after the model's last message there."""
-    speaks: bool = False
-    """Its output holds a message of a model."""
     continues: bool | None = None
     """Its input ends with results of tools rather than with a user's message; none where it holds neither."""
     users: tuple[str, ...] | None = None
@@ -77,7 +75,12 @@ def value_digest(value: Any) -> str:
     return blake2b(content, digest_size=_DIGEST).hexdigest()
 
 
+_AS_THEY_ARE = frozenset({str, int, bool})
+
+
 def _canonical(value: Any, depth: int) -> Any:
+    if is_dict(value) and _AS_THEY_ARE.issuperset(map(type, value.values())):
+        return value
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if not depth:

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from goldspan.mappers.dialects.reading.model_messages import (
     LazyMessages,
     input_events,
-    is_user_message,
     message_of_leaves,
-    newest_first,
     output_events,
-    requests_in,
+    parsed_if_asking,
+    since_the_model,
+    whole_history,
 )
 from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.span_evidence import (
@@ -29,11 +30,11 @@ from goldspan.mappers.span_evidence import (
     SpanEvidence,
     value_digest,
 )
-from goldspan.mappers.span_facts import Role
-from goldspan.mappers.spans import NO_ATTRIBUTES, SpanView
+from goldspan.mappers.span_facts import Role, ToolFacts
+from goldspan.mappers.spans import NO_ATTRIBUTES, Attributes, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
-from goldspan.scoring.messages import MessageResult, message_of, raw_messages, result_text, role_of, text_of
-from goldspan.scoring.recorded_values import loads
+from goldspan.scoring.messages import MessageRequest, MessageResult, message_of, raw_messages, result_text
+from goldspan.scoring.recorded_values import may_be_object, read_value
 from goldspan.scoring.sessions import Capture
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -44,6 +45,13 @@ _OUT = frozenset(
         *("choice", "choices", "answer", "returned", "generation"),
     }
 )
+_SPEAKING = frozenset(
+    {
+        *("messages", "message", "chat", "contents", "context", "ctx", "conversation", "history", "transcript"),
+        *("input", "inputs", "prompt", "prompts", "request", "llm", "body", "payload", "event", "data"),
+    }
+).union(_OUT)
+"""Words of keys under which messages may stand."""
 _IN = frozenset({"input", "inputs", "prompt", "prompts", "request"})
 _ARGUMENTS = frozenset({"arguments", "args", "input", "inputs", "parameters", "params", "kwargs"})
 _NO_MESSAGES = frozenset({"tools", "functions", "definitions", "metadata", "usage", "schema", "config", "invocation"})
@@ -52,17 +60,15 @@ _SESSION = frozenset({"session", "conversation", "thread"})
 _NO_SESSION = frozenset({"mcp", "transport", "parent", "user", "name"})
 _NO_ERROR = frozenset({"", "false", "none", "null", "ok", "success", "0"})
 _FAILURES = frozenset({"error", "failure", "failed"})
-_MESSAGE_MARKS = ("role", "ool", "unction", "essage")
-"""Parts of words, one of which any text with messages has."""
 _NAMES_ERROR = re.compile(
     r"\W*(?:an? )?(?:\w+ )?(?:\w*error|exception|traceback|failed)\b"
     r"|.{0,60}\b(?:error (?:occurred|executing|while|running|calling|invoking)|execution failed|failed with)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_MOST_KEYS = 1 << 14
 _MOST_OBJECTS = 12
-_LONGEST_COUNTED = 1 << 20
-_DEEPEST = 6
+_LONGEST_RESULT = 1 << 14
+"""Characters of a result that is looked into; of a longer one, only the beginning is."""
+_SCALARS = (str, bytes, int, float)
 _ENVELOPES = frozenset({"content", "contents", "data", "output", "outputs", "result", "results", "response", "value"})
 
 
@@ -75,89 +81,94 @@ class _Key(NamedTuple):
     outcome: bool
     session: bool
     messages: bool
+    """Messages may be in it."""
     list: str = ""
     """The part before a number, where the key is numbered; `number` and `leaf` are what follows."""
     number: int = 0
     leaf: str = ""
 
 
-_keys: dict[str, _Key] = {}
-
-
-def _key(key: str) -> _Key:
-    known = _keys.get(key)
-    if known is None:
-        if len(_keys) >= _MOST_KEYS:
-            _keys.clear()
-        known = _keys[key] = _read_key(key)
-    return known
-
-
-def _read_key(key: str) -> _Key:
+@lru_cache(1 << 14)
+def _read_key(key: str) -> _Key | None:
+    """Return what a key says; none where nothing of interest can stand under it."""
     numbered = _NUMBERED.fullmatch(key)
     base = key if numbered is None else numbered[1]
     words = frozenset(word.lower() for word in _WORD.findall(base))
-    return _Key(
+    found = _Key(
         out=not words.isdisjoint(_OUT) and words.isdisjoint(_IN),
         arguments=not words.isdisjoint(_ARGUMENTS) and words.isdisjoint(_OUT),
         error=not words.isdisjoint(_ERROR),
         outcome="outcome" in words,
         session="id" in words and not words.isdisjoint(_SESSION) and words.isdisjoint(_NO_SESSION),
-        messages=words.isdisjoint(_NO_MESSAGES),
+        messages=words.isdisjoint(_NO_MESSAGES) and not words.isdisjoint(_SPEAKING),
         list="" if numbered is None else base,
         number=0 if numbered is None else int(numbered[2]),
         leaf="" if numbered is None else numbered[3],
     )
+    return found if any(found[:6]) and (found.messages or not found.list) else None
 
 
-def evidence_of(span: SpanView, role: Role | None) -> SpanEvidence:
-    """Return what the values of a span say; `role` only tells what need not be looked for."""
-    seen = _Seen(role)
-    for key, value in span.attributes.items():
-        if type(key) is str and value is not None:
-            seen.add(_key(key), key, value)
-    if span.events:
-        seen.add_messages(input_events(span, NO_ATTRIBUTES), out=False)
-        seen.add_messages(output_events(span, NO_ATTRIBUTES), out=True)
-    found = seen.evidence()
+def evidence_of(span: SpanView, role: Role | None, tool: ToolFacts | None = None) -> SpanEvidence:
+    """Return what the values of a span say; `role` and `tool` only tell what need not be looked for."""
+    attributes = span.attributes
+    seen = _Seen(attributes, is_tool=role is Role.TOOL)
+    for key in attributes:
+        says = _read_key(key) if type(key) is str else None
+        if says is not None:
+            seen.add(says, key)
+    if role is Role.TOOL:
+        is_known = tool is not None and tool.call_id and tool.arguments.capture is Capture.CAPTURED
+        found = seen.of_tool(arguments=not is_known)
+    else:
+        if span.events:
+            seen.add_messages(input_events(span, NO_ATTRIBUTES), out=False)
+            seen.add_messages(output_events(span, NO_ATTRIBUTES), out=True)
+        found = seen.of_model(given=role is Role.MODEL)
     return NO_EVIDENCE if found == NO_EVIDENCE else found
 
 
 class _Seen:
     """What was seen of a span until now."""
 
-    def __init__(self, role: Role | None) -> None:
-        self._role = role
+    def __init__(self, attributes: Attributes, *, is_tool: bool) -> None:
+        self._attributes = attributes
+        self._is_tool = is_tool
         self._given: list[Any] = []
         self._said: list[Any] = []
         """Values that may hold messages, by where they stand."""
-        self._lists: dict[str, dict[int, dict[str, Any]]] = {}
+        self._lists: dict[str, dict[int, dict[str, str]]] = {}
+        """The keys of numbered attributes by base, number and leaf."""
         self._arguments: list[Any] = []
         self._results: list[Any] = []
         self._sessions: list[tuple[str, str]] = []
         self._names_error = False
 
-    def add(self, says: _Key, key: str, value: Any) -> None:
+    def add(self, says: _Key, key: str) -> None:
         """Add an attribute."""
         if says.list:
-            if says.messages:
-                self._lists.setdefault(says.list, {}).setdefault(says.number, {})[says.leaf] = value
+            if not self._is_tool:
+                self._lists.setdefault(says.list, {}).setdefault(says.number, {})[says.leaf] = key
             return
-        if (says.error or says.outcome) and self._role is Role.TOOL:
+        value = self._attributes[key]
+        if value is None:
+            return
+        if (
+            says.session
+            and isinstance(value, str)
+            and not value.isdecimal()
+            and (found := identifier(value)) is not None
+        ):
+            self._sessions.append((key, found))
+        if not self._is_tool:
+            if says.messages and (may_be_object(value) if isinstance(value, str) else not isinstance(value, _SCALARS)):
+                (self._said if says.out else self._given).append(value)
+            return
+        if says.error or says.outcome:
             self._note_error(says, value)
-        if isinstance(value, str):
-            if says.session and (found := identifier(value)) is not None:
-                self._sessions.append((key, found))
-            holds_json = value[:1] in ("{", "[", '"') or value.lstrip()[:1] in ("{", "[")
-        else:
-            holds_json = is_mapping(value) or is_sequence(value)
-        if self._role is Role.TOOL or self._role is None:
-            if says.out:
-                self._results.append(value)
-            elif says.arguments and holds_json:
-                self._arguments.append(value)
-        if holds_json and says.messages and self._role is not Role.TOOL:
-            (self._said if says.out else self._given).append(value)
+        if says.out:
+            self._results.append(value)
+        elif says.arguments and (may_be_object(value) if isinstance(value, str) else is_mapping(value)):
+            self._arguments.append(value)
 
     def add_messages(self, messages: Sequence[Mapping[str, Any]] | None, *, out: bool) -> None:
         """Add messages that are held in a way of their own."""
@@ -171,68 +182,75 @@ class _Seen:
         else:
             self._names_error = self._names_error or value is True
 
-    def evidence(self) -> SpanEvidence:
-        for base, leaves in self._lists.items():
-            whole = max(leaves) == len(leaves) - 1
-            messages = LazyMessages([leaves[number] for number in sorted(leaves)], message_of_leaves, whole=whole)
-            self.add_messages(messages, out=_key(base).out)
-        requests, speaks = self._requests()
-        results, continues, users = self._input()
+    def of_tool(self, *, arguments: bool) -> SpanEvidence:
+        """Return the evidence of a span that is a tool's; `arguments` says whether these are wanted."""
+        objects = (one for value in self._arguments for one in _objects_in(value)) if arguments else ()
+        failed = [names_error(value) for value in self._results if value not in ("", "null")]
         return SpanEvidence(
-            requests,
-            results,
-            speaks,
-            continues,
-            users,
-            tuple(dict.fromkeys(value_digest(one) for value in self._arguments for one in _objects_in(value))),
-            self._failed(),
-            self._names_error,
-            tuple(self._sessions),
+            arguments=tuple(dict.fromkeys(map(value_digest, objects))),
+            failed=any(failed) if failed else None,
+            names_error=self._names_error,
+            sessions=tuple(self._sessions),
         )
 
-    def _failed(self) -> bool | None:
-        found = [names_error(value) for value in self._results if value not in ("", "null")]
-        return any(found) if found else None
+    def of_model(self, *, given: bool) -> SpanEvidence:
+        """Return the evidence of any other span.
 
-    def _requests(self) -> tuple[tuple[RequestEvidence, ...], bool]:
-        for said in self._said:
-            messages = tuple(raw_messages(said))
-            if not any(role_of(message) in {"assistant", ""} for message in messages):
-                continue
-            found: list[RequestEvidence] = []
-            response, answered = 0, False
-            for message in messages:
-                if role_of(message) in {"user", "tool"}:
-                    answered = True
-                    continue
-                asked = requests_in([message])
-                if asked and answered:
-                    response, answered = response + 1, False
-                for one in asked:
-                    known = one.arguments.raw if one.arguments.capture is Capture.CAPTURED else None
-                    digest = "" if known is None else value_digest(known)
-                    names = tuple(known) if is_mapping(known) else ()
-                    found.append(RequestEvidence(one.name, one.call_id, digest, names, response))
-            return tuple(found), True
-        return (), False
+        Where nothing is `given` to a model, as for an agent, only a transcript tells responses apart.
+        """
+        lists: tuple[list[Any], list[Any]] = ([], [])
+        for base, leaves in self._lists.items():
+            whole = max(leaves) == len(leaves) - 1
+            says = _read_key(base)
+            out = says is not None and says.out
+            lists[out].append(LazyMessages([leaves[number] for number in sorted(leaves)], self._message, whole=whole))
+        results, continues, users = _input(lists[0] + self._given) if given else ((), None, None)
+        said = self._said if given else [one for one in self._said if not isinstance(one, str) or _is_transcript(one)]
+        return SpanEvidence(_requests(lists[1] + said), results, continues, users, sessions=tuple(self._sessions))
 
-    def _input(self) -> tuple[tuple[ResultEvidence, ...], bool | None, tuple[str, ...] | None]:
-        for given in self._given:
-            results: list[ResultEvidence] = []
-            continues: bool | None = None
-            known = False
-            for raw in newest_first(given):
-                message = message_of(raw)
-                known = known or bool(message.role)
-                if message.role == "assistant":
-                    break
-                results += map(_result, message.results)
-                if continues is None and (message.results or message.role == "user"):
-                    continues = bool(message.results)
-            if known:
-                users = None if continues is not False else _users(given)
-                return tuple(reversed(results)), continues, users
-        return (), None, None
+    def _message(self, leaves: Mapping[str, str]) -> Mapping[str, Any]:
+        return message_of_leaves({leaf: self._attributes[key] for leaf, key in leaves.items()})
+
+
+def _is_transcript(text: str) -> bool:
+    return any(mark in text for mark in ('"user"', '"human"', "HumanMessage"))
+
+
+def _requests(said: Sequence[Any]) -> tuple[RequestEvidence, ...]:
+    for output in map(parsed_if_asking, said):
+        if isinstance(output, str):
+            continue
+        found: list[RequestEvidence] = []
+        response, answered = 0, False
+        for message in map(message_of, raw_messages(output)):
+            if message.role in {"user", "tool"}:
+                answered = True
+            elif message.requests:
+                response, answered = response + answered, False
+                found += [_asked(request, response) for request in message.requests]
+        if found:
+            return tuple(found)
+    return ()
+
+
+def _asked(request: MessageRequest, response: int) -> RequestEvidence:
+    arguments = read_value(request.arguments)
+    if not is_mapping(arguments):
+        return RequestEvidence(request.name, request.call_id or None, response=response)
+    names = tuple(name for name, value in arguments.items() if value is not None)
+    return RequestEvidence(request.name, request.call_id or None, value_digest(arguments), names, response)
+
+
+def _input(given: Sequence[Any]) -> tuple[tuple[ResultEvidence, ...], bool | None, tuple[str, ...] | None]:
+    for messages in given:
+        end = tuple(since_the_model(messages))
+        if not any(message.role for message in end):
+            continue
+        last = next((one for one in end if one.results or one.role == "user"), None)
+        continues = None if last is None else bool(last.results)
+        results = tuple(_result(result) for message in reversed(end) for result in message.results)
+        return results, continues, _users(messages) if continues is False else None
+    return (), None, None
 
 
 def _result(result: MessageResult) -> ResultEvidence:
@@ -243,19 +261,19 @@ def _result(result: MessageResult) -> ResultEvidence:
 
 def _users(messages: object) -> tuple[str, ...] | None:
     """Return digests of what users said: where the model had finished, not where it waits for a tool."""
-    if not getattr(messages, "whole", True) or (isinstance(messages, str) and len(messages) > _LONGEST_COUNTED):
+    history = whole_history(messages)
+    if history is None:
         return None
     users: list[str] = []
     is_free = True
-    for message in raw_messages(messages):
-        role = role_of(message)
-        if role == "assistant":
-            is_free = not requests_in([message])
-        elif role == "tool" or (role == "user" and not is_user_message(message)):
+    for message in history:
+        if message.role == "assistant":
+            is_free = not message.requests
+        elif message.role == "tool" or message.results:
             is_free = False
-        elif role == "user":
+        elif message.role == "user":
             if is_free:
-                users.append(value_digest(text_of(message).strip()))
+                users.append(value_digest(message.text.strip()))
             is_free = False
     return tuple(users)
 
@@ -270,13 +288,7 @@ def _objects_in(value: object) -> list[Mapping[str, Any]]:
     while waiting and len(found) < _MOST_OBJECTS:
         one = waiting.pop(0)
         if isinstance(one, str):
-            if one.lstrip()[:1] not in ("{", "[", '"'):
-                continue
-            try:
-                one = loads(one)
-            except (ValueError, RecursionError):
-                continue
-            waiting += [one] if isinstance(one, str) else []
+            one = read_value(one) if may_be_object(one) else None
         if is_mapping(one):
             found += [one] if one else []
             waiting += one.values()
@@ -287,11 +299,8 @@ def _objects_in(value: object) -> list[Mapping[str, Any]]:
 
 def names_error(value: object, depth: int = 3) -> bool:
     """Return whether a result is marked as an error or begins as the text of one does: a reason for doubt, no more."""
-    if isinstance(value, str) and value[:1] in ("{", "[", '"'):
-        try:
-            value = loads(value)
-        except (ValueError, RecursionError):
-            return False
+    if isinstance(value, str) and len(value) <= _LONGEST_RESULT and may_be_object(value):
+        value = read_value(value)
     if is_mapping(value):
         if value.get("is_error") is True or value.get("isError") is True or value.get("status") in _FAILURES:
             return True

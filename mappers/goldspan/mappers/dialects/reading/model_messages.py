@@ -18,14 +18,15 @@ blocks, Gemini's `function_call`, Vercel's `tool-call`, Genkit's `toolRequest`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from goldspan.mappers.dialects.reading.value_parsing import REDACTION_TOKENS, Take, at, decoded, read_arguments
 from goldspan.mappers.span_facts import ToolRequest
 from goldspan.mappers.spans import EventView, SpanView
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
-from goldspan.scoring.messages import MessageRequest, message_of, raw_messages, role_of, text_of
+from goldspan.scoring.messages import Message, MessageRequest, message_of, raw_messages, role_of, text_of
 from goldspan.scoring.recorded_values import read_value
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, UserMessages
 
@@ -208,8 +209,12 @@ class InputEnd(NamedTuple):
 def parsed_if_asking(output: object) -> object:
     """Parse text of output that may ask for tools; other text stays text, and is cheap."""
     if isinstance(output, str) and any(mark in output for mark in _REQUEST_MARKS):
-        return read_value(output)
+        return _read_text(output)
     return output
+
+
+_read_text = lru_cache(8)(read_value)
+"""Several readers of one span ask for the same text. What was read is shared, so it must not be changed."""
 
 
 def requests_in(output: object) -> tuple[ToolRequest, ...]:
@@ -232,10 +237,7 @@ def end_of_input(messages: object) -> InputEnd:
     user_text = NO_CONTENT
     answered: dict[str, bool] = {}
     latest = 0
-    for raw in newest_first(messages):
-        if role_of(raw) == "assistant":
-            break
-        message = message_of(raw)
+    for message in since_the_model(messages):
         for result in message.results:
             if result.call_id:
                 answered.setdefault(result.call_id, result.failed)
@@ -249,11 +251,41 @@ def end_of_input(messages: object) -> InputEnd:
     return InputEnd(new_user_message, answered or None, user_text, counts)
 
 
-def _user_messages(messages: object, latest: int) -> UserMessages | None:
-    """Count the users' messages, of which so many are the latest; none where the first may be missing, or too long."""
+def since_the_model(messages: object) -> Iterable[Message]:
+    """Return the messages since the model's last one, from the last to the first."""
+    return _end_of_text(messages) if isinstance(messages, str) else _since_the_model(messages)
+
+
+def _since_the_model(messages: object) -> Iterator[Message]:
+    for raw in newest_first(messages):
+        if role_of(raw) == "assistant":
+            return
+        yield message_of(raw)
+
+
+@lru_cache(8)
+def _end_of_text(text: str) -> tuple[Message, ...]:
+    return tuple(_since_the_model(text))
+
+
+def whole_history(messages: object) -> Iterable[Message] | None:
+    """Return all messages; none where the first may be missing, or where they are too long."""
     if not getattr(messages, "whole", True) or (isinstance(messages, str) and len(messages) > _LONGEST_COUNTED):
         return None
-    total = sum(map(is_user_message, raw_messages(messages)))
+    return _history_in_text(messages) if isinstance(messages, str) else map(message_of, raw_messages(messages))
+
+
+@lru_cache(4)
+def _history_in_text(text: str) -> tuple[Message, ...]:
+    return tuple(map(message_of, raw_messages(text)))
+
+
+def _user_messages(messages: object, latest: int) -> UserMessages | None:
+    """Count the users' messages, of which so many are the latest; none where the first may be missing, or too long."""
+    history = whole_history(messages)
+    if history is None:
+        return None
+    total = sum(message.role == "user" and not message.results for message in history)
     return UserMessages(total - latest, total) if total >= latest else None
 
 
