@@ -39,7 +39,7 @@ class ResultEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     call_id: str | None = None
     name: str | None = None
     failed: bool | None = None
-    """It is marked as an error, or its text names one; none where nothing of it is recorded."""
+    """It is marked as an error, or its text names one; none where that is not known."""
 
 
 class SpanEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -56,7 +56,7 @@ class SpanEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     arguments: tuple[str, ...] = ()
     """Digests of the objects that stand where a tool's arguments do, the outer ones first."""
     failed: bool | None = None
-    """What the span itself holds as a tool's result is or names an error; none where it holds no result."""
+    """What the span itself holds as a tool's result is or names an error; none where that is not known."""
     names_error: bool = False
     """An attribute or event of its own names an error, whatever its status is."""
     sessions: tuple[tuple[str, str], ...] = ()

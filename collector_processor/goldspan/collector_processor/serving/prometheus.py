@@ -61,6 +61,7 @@ HELP = {
     "goldspan_goldens_seen": "Goldens that matched a session since the start.",
     "goldspan_goldens_never_seen": "Goldens that matched none.",
     "goldspan_results_total": "First results, by metric, level and label.",
+    "goldspan_doubted_turns_total": "Turns whose telemetry contradicts how they were read, by dialect and doubt.",
     "goldspan_calls_not_evaluated_total": "Calls without a score, by reason.",
     "goldspan_sink_waiting_scores": "Scores that wait to be sent to a back-end with its own API.",
     "goldspan_sink_scores_total": "Scores that such a back-end accepted, and those that were dropped, by outcome.",
@@ -96,6 +97,7 @@ STREAM_HELP = {
     "goldspan_stream_recovery_seconds_total": "Time spent reading state from changelogs.",
     "goldspan_removed_scores_total": HELP["goldspan_removed_scores_total"],
     "goldspan_results_total": HELP["goldspan_results_total"],
+    "goldspan_doubted_turns_total": HELP["goldspan_doubted_turns_total"],
     "goldspan_problems_total": HELP["goldspan_problems_total"],
 }
 """The help text of each metric of a worker of `goldspan stream`."""

@@ -283,6 +283,8 @@ def _of_failures(
                 shown[one.call_id] = one, span.ref
     errors = Counter(call.error for call in calls if call.error is not None)
     for call in calls:
+        if call.requested:  # of what no span shows, nobody says that it succeeded
+            continue
         own = [executed[ref] for ref in call.evidence if ref in executed]
         result, holder = shown.get(call.call_id or "", (None, None))
         seen = None if result is None else result.failed
@@ -290,7 +292,7 @@ def _of_failures(
             says = [span.ref for span in own if span.evidence.failed or span.evidence.names_error]
             if seen and holder is not None:
                 says.append(holder)
-            if says and not call.rejected:
+            if says:
                 yield _Contradiction("result_is_error", DoubtedFact.FAILURE, says, [call.name])
         elif errors[call.error] > 1 and not seen and any(span.evidence.failed is False for span in own):
             yield _Contradiction("failed_with_result", DoubtedFact.FAILURE, [one.ref for one in own], [call.name])

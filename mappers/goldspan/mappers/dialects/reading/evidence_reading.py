@@ -9,7 +9,7 @@ llm.input_messages.0.message.role, gen_ai.prompt.0.*  numbered keys: messages, a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -185,10 +185,10 @@ class _Seen:
     def of_tool(self, *, arguments: bool) -> SpanEvidence:
         """Return the evidence of a span that is a tool's; `arguments` says whether these are wanted."""
         objects = (one for value in self._arguments for one in _objects_in(value)) if arguments else ()
-        failed = [names_error(value) for value in self._results if value not in ("", "null")]
+        results = [value for value in self._results if value not in ("", "null")]
         return SpanEvidence(
             arguments=tuple(dict.fromkeys(map(value_digest, objects))),
-            failed=any(failed) if failed else None,
+            failed=any_failed(map(says_failed, results)) if results else None,
             names_error=self._names_error,
             sessions=tuple(self._sessions),
         )
@@ -255,7 +255,7 @@ def _input(given: Sequence[Any]) -> tuple[tuple[ResultEvidence, ...], bool | Non
 
 def _result(result: MessageResult) -> ResultEvidence:
     content = result_text(result)
-    failed = True if result.failed else names_error(content) if content else None
+    failed = True if result.failed else says_failed(content) if content else None
     return ResultEvidence(result.call_id or None, result.name or None, failed)
 
 
@@ -297,16 +297,28 @@ def _objects_in(value: object) -> list[Mapping[str, Any]]:
     return found
 
 
-def names_error(value: object, depth: int = 3) -> bool:
-    """Return whether a result is marked as an error or begins as the text of one does: a reason for doubt, no more."""
+def says_failed(value: object, depth: int = 3) -> bool | None:
+    """Return whether a result is marked as an error or begins as the text of one does: a reason for doubt, no more.
+
+    None where a tool returned an object with an error of its own, which may be its normal answer.
+    """
     if isinstance(value, str) and len(value) <= _LONGEST_RESULT and may_be_object(value):
         value = read_value(value)
+    inner: Iterable[Any] = ()
     if is_mapping(value):
         if value.get("is_error") is True or value.get("isError") is True or value.get("status") in _FAILURES:
             return True
         if value.get("error") or value.get("exception"):
-            return True
-        return depth > 0 and any(names_error(inner, depth - 1) for key, inner in value.items() if key in _ENVELOPES)
-    if is_sequence(value):
-        return depth > 0 and any(names_error(inner, depth - 1) for inner in value[:20])
-    return isinstance(value, str) and _NAMES_ERROR.match(value) is not None
+            return None
+        inner = [held for key, held in value.items() if key in _ENVELOPES]
+    elif is_sequence(value):
+        inner = value[:_MOST_OBJECTS]
+    elif isinstance(value, str):
+        return _NAMES_ERROR.match(value) is not None
+    return any_failed(says_failed(one, depth - 1) for one in inner) if depth else False
+
+
+def any_failed(found: Iterable[bool | None]) -> bool | None:
+    """Return whether one of several failed; none where that is not known."""
+    every = tuple(found)
+    return True if True in every else None if None in every else False
