@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from conformance.recordings import FOLDER
 from goldspan.mappers import read_sessions
 from goldspan.scoring import ExpectedCall, Golden, GoldenTurn, Session, score_session
+from goldspan.scoring.metric_results import MetricScore
 from goldspan.scoring.metrics.repetition import ToolCallRepetition
 
 RECORDINGS = (
@@ -77,5 +79,6 @@ def test_an_identical_second_booking_is_a_repetition_for_every_framework(name: s
     session = session_of(documents, tmp_path)  # no model asked for the second one, which would be doubtful
     assert [call.name for call in session.turns[-1].calls].count("book_table") == 3
     result = ToolCallRepetition()(session)
-    calls = [call for turn in result.turns for call in turn.calls]
-    assert [[one.kind for one in call.findings] for call in calls] == [[], [], [], [], [], ["identical"]]
+    assert isinstance(result, MetricScore)
+    assert result.score == Fraction(5, 6)
+    assert "book_table: the same call returned the same before" in result.explanation

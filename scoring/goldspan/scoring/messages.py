@@ -21,7 +21,7 @@ from typing import Any
 from msgspec import Struct
 
 from goldspan.scoring.json_values import is_mapping, is_sequence
-from goldspan.scoring.recorded_values import may_be_object, read_value
+from goldspan.scoring.recorded_values import may_be_object, may_be_value, read_value
 from goldspan.scoring.sessions import Capture, Content
 
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str)
@@ -122,7 +122,7 @@ def _raw_messages(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
             yield message
     elif is_sequence(value) and depth:
         for item in value:
-            if not isinstance(item, str) or may_be_object(item):
+            if not isinstance(item, str) or may_be_value(item):
                 yield from _raw_messages(item, depth - 1)
 
 
@@ -130,7 +130,7 @@ def _most_messages(envelope: Mapping[str, Any], depth: int) -> Sequence[Mapping[
     """Return the messages under the key that has the most of them, the first of several."""
     best: Sequence[Mapping[str, Any]] = ()
     for _, (key, held) in zip(range(_MOST_KEYS), envelope.items(), strict=False):
-        if key not in _NO_MESSAGES and (may_be_object(held) if isinstance(held, str) else held):
+        if key not in _NO_MESSAGES and (may_be_value(held) if isinstance(held, str) else held):
             found = [one for one in _raw_messages(held, depth) if _is_message(one)]
             if len(found) > len(best):
                 best = found

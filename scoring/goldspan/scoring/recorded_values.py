@@ -32,6 +32,11 @@ def may_be_object(text: str) -> bool:
     return start[:1] in {"{", "["} or start in {'"{', '"['}
 
 
+def may_be_value(text: str) -> bool:
+    """Say whether a text may be an object or an array, in JSON or as Python writes one."""
+    return may_be_object(text) or _REPR.match(text) is not None
+
+
 def read_value(value: Any) -> Any:
     """Return what a text stands for that is JSON, JSON within JSON or a Python repr; any other value as it is."""
     for _ in range(_LAYERS):

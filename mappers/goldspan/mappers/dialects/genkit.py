@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts, at
@@ -30,27 +29,10 @@ _INTERRUPTS = ("ToolInterruptError", "ai.toolInterruptError")
 _SESSION_NAMES = tuple(f"{word}{ending}" for word in ("session", "conversation", "thread") for ending in ("Id", "_id"))
 
 
-class _ModelInput(msgspec.Struct):
-    messages: msgspec.Raw = msgspec.Raw(b"null")
-
-
-_model_input = msgspec.json.Decoder(_ModelInput).decode
-
-
 def _session(_: SpanView, attributes: Attributes) -> Any:
     """Take the session id out of a flow's input, if it is called one. A nested flow says nothing of its caller's."""
     given = decoded_dict(attributes.get(_INPUT)) if attributes.get("genkit:isRoot") is True else None
     return first_identifier(given, _SESSION_NAMES) if given is not None else None
-
-
-def _messages(request: Any) -> Any:
-    """Take the messages out of a model's input as JSON text: the history is parsed only as far as it is needed."""
-    if isinstance(request, str):
-        try:
-            return bytes(_model_input(request).messages).decode()
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return None
-    return at("messages")(request)
 
 
 def _arguments(given: Any) -> Any:
@@ -121,8 +103,8 @@ GENKIT = DialectTable(
     arguments=(Source(_INPUT, take=_arguments),),
     result=(Source(_OUTPUT, compute=_result),),
     error_flags=(("genkit:state", "error"),),
-    output=(Source(_OUTPUT, take=first_of(at("message"), at("candidates", 0, "message"))),),
-    input=(Source(_INPUT, take=_messages),),
+    output=(Source(_OUTPUT),),
+    input=(Source(_INPUT, take=at("messages")),),
     user_text=(Source(_INPUT, take=plain_text),),
     answer=(Source(_OUTPUT, take=_answer),),
     tool_definitions=(Source(_INPUT, take=at("tools")),),

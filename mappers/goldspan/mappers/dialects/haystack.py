@@ -5,14 +5,12 @@ https://docs.haystack.deepset.ai/docs/tracing
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, at
-from goldspan.mappers.dialects.reading.model_messages import user_text_at
+from goldspan.mappers.dialects.reading.model_messages import last_user_text, user_text_at
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
-from goldspan.scoring.json_values import is_dict, is_sequence
-from goldspan.scoring.recorded_values import literal_at
+from goldspan.scoring.json_values import is_sequence
 
 HAYSTACK = DialectTable(
     name="haystack",
@@ -49,10 +47,7 @@ HAYSTACK = DialectTable(
 #
 # Tool requests that the history has beyond the agent's input belong to this run.
 
-_CALL = re.compile(r"ToolCall\(tool_name='([^']+)', arguments=(?=\{)")
-_CALL_ID = re.compile(r", id='([^']+)'")
 _ASSISTANT = "ChatMessage(_role=<ChatRole.ASSISTANT"
-_TEXT = re.compile(r"TextContent\(text=(['\"])(.*)\1\)", re.DOTALL)
 _messages_at = at("messages")
 
 
@@ -64,25 +59,11 @@ def _new_messages(_: SpanView, attributes: Attributes) -> Any:
     start = 0
     if is_sequence(given) and given:
         start = max((number + 1 for number, message in enumerate(result) if message == given[-1]), default=0)
-    texts = (text for text in result[start:] if isinstance(text, str) and text.startswith(_ASSISTANT))
-    return [{"role": "assistant", "content": _text_content(text), "tool_calls": list(_calls(text))} for text in texts]
-
-
-def _calls(text: str) -> Any:
-    for found in _CALL.finditer(text):
-        arguments, end = literal_at(text, found.end())
-        if is_dict(arguments):
-            call_id = _CALL_ID.match(text, end)
-            yield {"name": found[1], "arguments": arguments, "id": call_id[1] if call_id else None}
-
-
-def _text_content(text: Any) -> str:
-    found = _TEXT.search(text) if isinstance(text, str) else None
-    return found[2] if found else ""
+    return [text for text in result[start:] if isinstance(text, str) and text.startswith(_ASSISTANT)]
 
 
 def _user_text(given: Any) -> Any:
-    return _text_content(at("messages", -1)(given)) or None
+    return last_user_text(_messages_at(given)).value
 
 
 OPENINFERENCE_HAYSTACK = DialectTable(

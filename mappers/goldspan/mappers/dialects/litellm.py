@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, at
+from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView
 from goldspan.mappers.dialects.reading.model_messages import flat_messages, last_answer, nested, requests_in
 from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
 from goldspan.mappers.dialects.reading.value_parsing import decoded
 from goldspan.scoring.json_values import is_dict, is_list
-from goldspan.scoring.recorded_values import literal
 
 _CALL_TYPE, _CALL_ID = "llm.request.type", "litellm.call_id"
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
@@ -81,31 +80,6 @@ _RAW_MESSAGES = tuple(
 )
 
 
-def _written(attributes: Attributes, keys: tuple[str, ...]) -> tuple[str, Any]:
-    """Return what the first of these attributes holds, which is JSON or a Python literal, and how its name ends."""
-    for key in keys:
-        text = attributes.get(key)
-        if isinstance(text, str) and (value := decoded(text) or literal(text)):
-            return key.rpartition(".")[2], value
-    return "", None
-
-
-def _raw_answer(_: SpanView, attributes: Attributes) -> Any:
-    """Return the message in a provider's answer."""
-    field, answer = _written(attributes, _RAW_ANSWERS)
-    if field == "choices":
-        return at(0, "message")(answer)
-    if field == "candidates":
-        return at(0, "content")(answer)
-    if field == "content":
-        return [{"role": "assistant", "content": answer}]
-    return at("message")(answer) or answer
-
-
-def _raw_messages(_: SpanView, attributes: Attributes) -> Any:
-    return _written(attributes, _RAW_MESSAGES)[1]
-
-
 def _numbered(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
     """Return the objects that are numbered under a prefix."""
     leaves = {key[len(prefix) :]: value for key, value in attributes.items() if str(key).startswith(prefix)}
@@ -156,8 +130,8 @@ LITELLM = DialectTable(
         Source(_COMPLETION, compute=_flattened_calls),
         Source(_OUTPUT),
         Source(compute=flat_messages(_COMPLETION)),
-        Source(compute=_raw_answer),
+        *map(Source, _RAW_ANSWERS),
     ),
-    input=(Source(_INPUT), Source(compute=flat_messages("gen_ai.prompt.")), Source(compute=_raw_messages)),
+    input=(Source(_INPUT), Source(compute=flat_messages("gen_ai.prompt.")), *map(Source, _RAW_MESSAGES)),
     tool_definitions=(Source(_FUNCTION, compute=_definitions),),
 )

@@ -39,7 +39,7 @@ MLFLOW = DialectTable(
     ),
     arguments=(Source("mlflow.spanInputs"),),
     result=(Source("mlflow.spanOutputs"),),
-    output=(Source("mlflow.spanOutputs", take=at("choices")),),
+    output=(Source("mlflow.spanOutputs"),),
     input=(Source("mlflow.spanInputs", take=at("messages")),),
     user_text=(Source("mlflow.spanInputs", take=only_text),),
     answer=(Source("mlflow.spanOutputs", take=plain_text),),

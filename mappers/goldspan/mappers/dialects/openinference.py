@@ -55,17 +55,6 @@ def _unless_schema(parameters: Any) -> Any:
     return None if decoded_dict(parameters) == {} or describes_parameters(parameters) else parameters
 
 
-def _call_id_in_result(result: Any) -> Any:
-    """Take the call id out of the LangChain message that is a tool's result."""
-    if not isinstance(result, str) or '"tool_call_id"' not in result:
-        return None
-    value = decoded_dict(result) or {}
-    for holder in (value, value.get("data"), value.get("kwargs")):
-        if is_dict(holder) and isinstance(call_id := holder.get("tool_call_id"), str):
-            return call_id
-    return None
-
-
 def _user_text(given: Any) -> Any:
     """Take the user's text out of an agent's input: plain text, smolagents' task, CrewAI's tasks, DSPy's only field."""
     if not isinstance(given, str) or given[:1] not in {"{", "["}:
@@ -242,7 +231,6 @@ OPENINFERENCE = DialectTable(
         Source("tool.call_id"),
         Source("tool.id"),
         Source("tool_call.id"),
-        Source("output.value", take=_call_id_in_result),
     ),
     result=(Source("output.value"),),
     pseudo_tools=frozenset({"final_answer", "finish"}),

@@ -30,6 +30,7 @@ from goldspan.mappers.dialects.reading.value_parsing import (
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict, is_list
+from goldspan.scoring.messages import result_of
 from goldspan.scoring.recorded_values import literal_at
 
 _KIND = "traceloop.span.kind"
@@ -73,30 +74,15 @@ _ENVELOPES: dict[str, Unwrap] = {
 }
 
 
-def _tool_message(output: Any) -> dict[str, Any] | None:
-    """Return the fields of the LangChain.js message that a tool's result is."""
-    if not isinstance(output, str) or '"ToolMessage"' not in output:
-        return None
-    value = decoded_dict(output) or {}
-    fields = value.get("kwargs")
-    return fields if is_dict(fields) and at("id", -1)(value) == "ToolMessage" else None
-
-
-def _message_content(output: Any) -> Any:
-    message = _tool_message(output)
-    return message.get("content") if message is not None else None
-
-
 def _named_by_message(attributes: Attributes, tool: ToolFacts) -> ToolFacts:
-    """Take a LangChain.js tool's name and call id from its result: the span has the name of the tool's class."""
-    message = _tool_message(attributes.get("traceloop.entity.output")) or {}
-    name, call_id = message.get("name"), identifier(message.get("tool_call_id"))
-    call_id = call_id or identifier(at("args", 0, "id")(attributes.get("traceloop.entity.input")))
-    error = tool.error or ("error" if message.get("status") == "error" else None)
-    named = name or at("args", 0, "name")(attributes.get("traceloop.entity.input")) if call_id else None
-    if isinstance(named, str) and named:
-        return replace(tool, name=named, call_id=tool.call_id or call_id, error=error)
-    return replace(tool, named=False, call_id=tool.call_id or call_id, error=error)
+    """Take a LangChain.js tool's name from its result: the span has the name of the tool's class."""
+    message = result_of(attributes.get("traceloop.entity.output"))
+    given = at("args", 0)(attributes.get("traceloop.entity.input"))
+    call_id = tool.call_id or identifier(at("id")(given))
+    name = (message.name if message else "") or at("name")(given)
+    if call_id and isinstance(name, str) and name:
+        return replace(tool, name=name, call_id=call_id)
+    return replace(tool, named=False, call_id=call_id)
 
 
 def _outcome(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
@@ -203,7 +189,6 @@ OPENLLMETRY = DialectTable(
     ),
     result=(
         Source("gen_ai.tool.call.result"),
-        Source("traceloop.entity.output", take=_message_content),
         Source("traceloop.entity.output"),
     ),
     output=(

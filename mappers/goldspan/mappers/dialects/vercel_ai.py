@@ -9,7 +9,7 @@ from __future__ import annotations
 from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.model_messages import user_text_at
 from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
-from goldspan.mappers.dialects.reading.value_parsing import decoded, first_of, text_at
+from goldspan.mappers.dialects.reading.value_parsing import first_of, text_at
 
 _OPERATION = "ai.operationId"
 
@@ -48,7 +48,7 @@ VERCEL_AI = DialectTable(
     arguments=(Source("ai.toolCall.args"), Source("ai.toolCall.input")),
     call_id=(Source("ai.toolCall.id"),),
     result=(Source("ai.toolCall.result"), Source("ai.toolCall.output")),
-    output=(Source("ai.response.toolCalls", take=decoded),),
+    output=(Source("ai.response.toolCalls"),),
     input=(Source("ai.prompt.messages"),),
     user_text=(Source("ai.prompt", take=first_of(text_at("prompt"), user_text_at("messages"))),),
     answer=(Source("ai.response.text"),),
