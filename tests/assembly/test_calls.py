@@ -183,6 +183,18 @@ class TestPseudoCalls:
     def test_pseudo_tools_are_known_by_name_in_requests_too(self) -> None:
         assert calls(asking("m", 1, ("transfer_to_agent", {}, "c"))) == ()
 
+    @pytest.mark.parametrize(("other", "names"), [("A person", ["transfer_to_a_human"]), ("A human", []), (None, [])])
+    def test_a_tool_named_like_a_hand_off_is_one_if_an_agent_of_the_turn_may_have_that_name(
+        self, other: str | None, names: list[str]
+    ) -> None:
+        asked = asking("m", 1, ("transfer_to_a_human", {"why": "x"}, "c"))
+        assert asked.model is not None
+        requests = tuple(replace(one, pseudo=True) for one in asked.model.requests)
+        asked = replace(asked, model=replace(asked.model, requests=requests))
+        inner = agent("t", "inner", "root", start=2, end=3, agent=other)
+        (session,) = assemble([agent("t", "root", start=0, end=9, agent="helper"), asked, inner])
+        assert [call.name for call in session.turns[0].calls] == names
+
 
 class TestBatches:
     def test_overlapping_siblings_are_a_batch_where_no_response_is_visible(self) -> None:

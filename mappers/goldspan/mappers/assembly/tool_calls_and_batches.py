@@ -18,6 +18,7 @@ told by what ran around it: the second part below.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -182,7 +183,7 @@ def calls_of(
         batch = batch_of[execution.span.ref] if execution.batch is None else execution.batch
         batches.add(batch, time_order(execution.span), execution.position, call)
     for ask in unmatched:
-        if ask.request.pseudo or ask.request.name in pseudo_tools:
+        if ask.request.name in pseudo_tools or (ask.request.pseudo and _hands_over(ask.request.name, spans)):
             continue
         call = _only_requested(_requested_call(ask, given), executed_names, answered)
         moment = (ask.model.end, ask.model.end, ask.model.span_id)
@@ -200,6 +201,12 @@ def _batches_without_requests(
     unasked = [one.span for one in executions if one.batch is None]
     asked_by = after_unseen_requests(unasked, spans, tree_of)
     return asked_by | overlapping_siblings(span for span in unasked if span.ref not in asked_by)
+
+
+def _hands_over(name: str, spans: Iterable[SpanFacts]) -> bool:
+    """Say whether a tool named like a hand-off may name an agent of the turn: a user may have a `transfer_to_human`."""
+    agents = (span.agent for span in spans if span.role is Role.AGENT)
+    return any(agent is None or re.sub(r"\W", "_", agent.lower()) in name.lower() for agent in agents)
 
 
 def _only_requested(call: ToolCall, executed: Collection[str], answered: Mapping[str, str | None]) -> ToolCall:
