@@ -27,11 +27,13 @@ def has_ids(document: Document) -> bool:
     return bool(record.get("traceId") and record.get("spanId"))
 
 
-def by_replay(documents: Iterable[Document] | Path, goldens: GoldenIndex) -> list[str]:
+def by_replay(
+    documents: Iterable[Document] | Path, goldens: GoldenIndex, metrics: Iterable[str] = tuple(METRICS)
+) -> list[str]:
     index = goldens.with_sample(1.0)
     registry = DialectRegistry(join_attributes=index.join_attributes, definitions=True)
     found = replay(
-        views(documents, lambda problem: None), index, registry, problems=[], scorer=scorer_of(metrics=WITHOUT_GOLDEN)
+        views(documents, lambda problem: None), index, registry, problems=[], scorer=scorer_of(metrics=metrics)
     )
     return in_order(row._asdict() for result in found.result.sessions for row in result_rows(result))
 

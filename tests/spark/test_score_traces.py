@@ -12,7 +12,9 @@ import pytest
 
 from conformance.single_records import Document, documents_of
 from goldspan.collector_processor.spark import read_problems, score_traces
+from goldspan.mappers import read_sessions
 from goldspan.scoring.errors import SettingsError
+from rigs.drawn_goldens import drawn_goldens, leaving_out
 from rigs.recorded_goldens import goldens_of
 from rigs.repository import RECORDING_NAMES, RECORDINGS
 from rigs.span_tables import clickhouse_row, json_row, spans_of, write_table
@@ -35,6 +37,17 @@ def test_results_are_those_of_a_replay(spark: Any, column: str, encoded: Callabl
     expected = by_replay(documents, goldens)
     assert len(expected) > 10 * len(RECORDING_NAMES)
     assert collected(score_traces(df, goldens, METRICS)) == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_drawn_golden_is_answered_as_by_a_replay(spark: Any, seed: int) -> None:
+    """As by every other door: tests/conformance/test_every_door.py."""
+    name = [name for name in RECORDING_NAMES if has_ids(documents_of(name)[0])][seed * 20]
+    documents = [leaving_out(one) for one in documents_of(name)]
+    goldens = drawn_goldens(seed, read_sessions(documents))
+    rows = random.Random(seed).sample(documents, len(documents))
+    df = spark.createDataFrame([(as_json(one),) for one in rows], "value string")
+    assert collected(score_traces(df, goldens, [])) == by_replay(documents, goldens, [])
 
 
 @pytest.mark.parametrize("row", [clickhouse_row, json_row])
