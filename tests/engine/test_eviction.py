@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.evaluation import Level
@@ -125,3 +126,15 @@ def test_a_full_trace_takes_newer_versions_of_its_records_and_nothing_else() -> 
         False,
     ]
     assert all(trace.has_room(one, 3) for one in others)
+
+
+@pytest.mark.parametrize("lost", [None, False, True])
+@pytest.mark.parametrize("lost_text", [False, True])
+def test_a_trace_lacks_what_its_turns_may_need(lost: bool | None, lost_text: bool) -> None:
+    """A plain span that was dropped matters only to a turn that waits for its caller."""
+    trace = TraceRecords("t", lost=lost, lost_text=lost_text)
+    assert trace.lacks_records_of([]) is (bool(lost) or lost_text)
+    reading = TraceRecords("t", lost=lost)
+    reading.add(tool("t", "a", "gone"))
+    fragments = reading.reading.fragments((), lambda _: None)
+    assert reading.lacks_records_of(fragments) is (lost is not None)
