@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, InMemoryLogRecordExporter
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
@@ -271,3 +273,56 @@ def test_calls_are_made_one_at_a_time_and_one_that_was_given_up_is_not_begun() -
     until(lambda: not any(thread.name == "test" for thread in threading.enumerate()))
     assert calls.run(lambda: True, 0.0) is True
     assert made == ["slow"]
+
+
+class Away(Inner):
+    """Waits for a receiver that is away in each export."""
+
+    seconds = 0.3
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        super().export(spans)
+        time.sleep(self.seconds)
+        return SpanExportResult.FAILURE
+
+
+@pytest.mark.parametrize("end", ["shutdown", "flush at the end"])
+def test_the_end_waits_once_for_a_receiver_that_is_away(end: str) -> None:
+    inner = Away()
+    provider, processor = traced(inner, settle=3600.0)
+    run_turn(provider.get_tracer("agent"), "wanted", [PARIS])
+    if end == "shutdown":
+        provider.shutdown()
+    else:
+        processor.end_of_input(5.0)
+    assert [len(batch) for batch in inner.batches] == [TURN]
+    if end != "shutdown":
+        run_turn(provider.get_tracer("agent"), "wanted", [PARIS])
+        assert processor.force_flush()
+        assert len(inner.spans) == 2 * TURN
+        provider.shutdown()
+
+
+def test_events_are_sent_while_spans_are_exported() -> None:
+    inner, flushed = Away(), list[float]()
+    inner.seconds = 1.0
+
+    class Loggers(LoggerProvider):
+        def force_flush(self, timeout_millis: int = 30_000) -> bool:
+            flushed.append(time.monotonic())
+            return super().force_flush(timeout_millis)
+
+    provider = TracerProvider(shutdown_on_exit=False)
+    loggers = Loggers(shutdown_on_exit=False)
+    events = InMemoryLogRecordExporter()
+    loggers.add_log_record_processor(BatchLogRecordProcessor(events))
+    processor = ToolParameterMatchSpanProcessor(inner, goldens=GOLDENS, logger_provider=loggers)
+    provider.add_span_processor(processor)
+    run_turn(provider.get_tracer("agent"), "wanted", [PARIS])
+    began = time.monotonic()
+    assert processor.end_of_input(5.0)
+    assert 1.0 <= time.monotonic() - began < 1.9
+    assert flushed[0] - began < 0.9
+    assert events.get_finished_logs()
+    provider.shutdown()
+    loggers.shutdown()

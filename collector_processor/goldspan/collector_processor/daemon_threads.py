@@ -112,10 +112,13 @@ class BoundedCalls:
         self._reset()
         call_in_forked_children(self._reset)
 
-    def run(self, call: Callable[[], bool], seconds: float) -> bool | None:
+    def run(
+        self, call: Callable[[], bool], seconds: float, meanwhile: Callable[[], object] = lambda: None
+    ) -> bool | None:
         """Return what `call` returns, and raise what it raises. None: it has not ended or not begun within `seconds`.
 
-        On this thread itself, and where no thread can be started, the call is made at once and may take any time.
+        `meanwhile` is called by the caller's thread once the call is handed over. On this thread itself, and where no
+        thread can be started, the call is made at once and may take any time.
         """
         end = time.monotonic() + seconds
         thread = self._thread
@@ -127,6 +130,8 @@ class BoundedCalls:
                 return None
             self._call = mine
             self._changed.notify_all()
+        meanwhile()
+        with self._changed:
             if not self._wait_until(lambda: mine.done, end):
                 return None
         if mine.error is not None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 
 from opentelemetry import context as otel
-from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger
+from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger, get_logger_provider
 from opentelemetry.context import Context
 from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, UpDownCounter, get_meter
 from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
@@ -82,6 +82,14 @@ class EventEmitter:
 
     def __init__(self, logger_provider: LoggerProvider | None = None) -> None:
         self._logger = get_logger(SCOPE, scope_version(), logger_provider, names.SCHEMA_URL)
+        self._provider = logger_provider
+
+    def flush_provider(self, seconds: float) -> None:
+        """Let the provider send what was written. Raises what its processors raise."""
+        provider = self._provider or get_logger_provider()
+        flush: Callable[[int], object] | None = getattr(provider, "force_flush", None)
+        if flush is not None:
+            flush(int(1000 * seconds))
 
     def emit(self, evaluation: Evaluation) -> None:
         """Write one event. Raises what the provider's processors raise."""

@@ -226,6 +226,10 @@ class OtlpEvents(OtlpSender):
     def __init__(self, receiver: OtlpReceiver, on_dropped: Callable[[int, str], object]) -> None:
         super().__init__(EVENTS, receiver, on_dropped)
 
+    def flush_provider(self, seconds: float) -> None:
+        """Send the events that were written, once."""
+        self.flush(seconds)
+
     def emit(self, evaluation: Evaluation) -> None:
         """Encode and queue one event."""
         self.put([(event_source(evaluation.resource), encoded_event(evaluation, time.time_ns()))])

@@ -194,18 +194,36 @@ class ToolParameterMatchExporter(SpanExporter):
         end = time.monotonic() + seconds
         return self.run_within(seconds, lambda: self._flush(end, since))
 
-    def run_within(self, seconds: float, call: Callable[[], bool]) -> bool:
-        """Make a call that may hang in the inner exporter. False if it has not ended after so many seconds."""
+    def run_within(
+        self, seconds: float, call: Callable[[], bool], meanwhile: Callable[[], object] = lambda: None
+    ) -> bool:
+        """Make a call that may hang in the inner exporter. False if it has not ended after so many seconds.
+
+        `meanwhile` is called on this thread once the call has begun.
+        """
         if self._pipeline.is_entered:
             return call()
-        return self._calls.run(call, seconds) is True
+        return self._calls.run(call, seconds, meanwhile) is True
 
-    def end_of_input(self, seconds: float = SHUTDOWN_TIMEOUT) -> bool:
+    def flush_events(self, seconds: float) -> None:
+        """Let the logger provider send the events that were written."""
+        try:
+            self._pipeline.events.flush_provider(seconds)
+        except Exception as error:  # noqa: BLE001 - log record processors are the user's
+            self._telemetry.failure("events", error)
+
+    def collect(self) -> None:
+        """Keep all spans from now on for `end_of_input`, which has to follow."""
+        self._pipeline.collects = True
+
+    def end_of_input(self, seconds: float = SHUTDOWN_TIMEOUT, on_emitted: Callable[[], object] = lambda: None) -> bool:
         """Score and export everything as if no span would follow. More spans may follow. False: not done in time."""
         end = time.monotonic() + seconds
-        return self.run_within(
-            seconds, lambda: self._pipeline.flush(max(0.0, end - time.monotonic()), end_of_input=True)
-        )
+
+        def flush() -> bool:
+            return self._pipeline.flush(max(0.0, end - time.monotonic()), end_of_input=True, on_emitted=on_emitted)
+
+        return self.run_within(seconds, flush)
 
     def shutdown(self, timeout_millis: float = 1000 * SHUTDOWN_TIMEOUT) -> None:
         """Score and export everything, and shut the inner exporter down. May be called again."""

@@ -127,6 +127,9 @@ class SpanPipeline:
         """The thread that has the lock."""
         self._exits_from = inf
         self._said_not_captured = False
+        self._collected: list[ReadableSpan]
+        self.collects = False
+        """The end has begun: everything waits for the last flush. A receiver that is away is then waited for once."""
         self._timer = Timer(self._on_timer, "goldspan-timer")
         self._reported_held = (0, 0)
         self._counted = EngineStats()
@@ -169,31 +172,44 @@ class SpanPipeline:
         except Exception as error:  # noqa: BLE001 - a broken record must not reach the agent
             self._telemetry.failure("read", error)
 
-    def flush(self, timeout: float, *, end_of_input: bool = False, exits_from: float = inf) -> bool:
+    def flush(
+        self,
+        timeout: float,
+        *,
+        end_of_input: bool = False,
+        exits_from: float = inf,
+        on_emitted: Callable[[], object] = lambda: None,
+    ) -> bool:
         """Score what there is and release every held span. False if another thread exported for `timeout` seconds.
 
+        `on_emitted` is called when the events are written, before what was collected is exported.
         A SystemExit of the inner exporter is raised for spans that came since `exits_from`. A BatchSpanProcessor
         would have exported earlier ones in its thread, where nobody sees it.
         """
         with self._locked(timeout) as locked:
             if locked:
                 now, self._exits_from = time.monotonic(), exits_from
-                self._read_logs(now)
-                self._run_engine(lambda trace_filter: trace_filter.flush(now, end_of_input=end_of_input))
-                self._release(self._held.release_all())
+                try:
+                    self._read_logs(now)
+                    self._run_engine(lambda trace_filter: trace_filter.flush(now, end_of_input=end_of_input))
+                    self._release(self._held.release_all())
+                finally:
+                    on_emitted()
+                    self._export_collected()
                 self._end_step()
                 self._report_joins(last=end_of_input)
+        self.collects = False
         return locked
 
     def close(self) -> None:
         """Refuse later spans, and count those that are still held as dropped. Waits for nothing."""
         self._closed = True
         self._timer.set(None)
-        if self._held:
-            self._telemetry.count(names.DROPPED_SPANS, len(self._held), "shutdown")
+        if left := len(self._held) + len(self._collected):
+            self._telemetry.count(names.DROPPED_SPANS, left, "shutdown")
             _logger.warning(
                 "%d held spans are dropped: an export to %s did not end before the shutdown had to",
-                len(self._held),
+                left,
                 self._outage.target,
             )
 
@@ -206,6 +222,9 @@ class SpanPipeline:
         now = time.monotonic()
         held = self._hold(spans, now)
         passing = [span for span in spans if id(span) not in held] if held else spans
+        if self.collects:
+            self._collected += passing
+            return SpanExportResult.SUCCESS
         result = self._export_to_inner(passing) if passing or not spans else SpanExportResult.SUCCESS
         self._step(now)
         return result
@@ -240,6 +259,8 @@ class SpanPipeline:
             self._lock.release()
 
     def _step(self, now: float) -> None:
+        if self._collected and not self.collects:  # the last flush could not have the lock
+            self._export_collected()
         self._read_logs(now)
         self._run_engine(lambda trace_filter: trace_filter.poll(now))
         excess, limit = self._held.release_excess(self._hold_settings.max_spans, self._hold_settings.max_bytes)
@@ -338,6 +359,9 @@ class SpanPipeline:
         """Export spans that were held, with their attributes. `early`: why they did not wait for their result."""
         if early:
             self._telemetry.count(names.RELEASED_EARLY, len(spans), early)
+        if self.collects:
+            self._collected += map(self._to_export, spans)
+            return
         for start in range(0, len(spans), MAX_BATCH):
             batch = spans[start : start + MAX_BATCH]
             try:
@@ -347,6 +371,19 @@ class SpanPipeline:
                 if batch[-1].since >= self._exits_from:
                     self._held.hold_again(spans[start + MAX_BATCH :])
                     raise
+                self._telemetry.failure("export", error)
+
+    def _export_collected(self) -> None:
+        """Export what was collected for the end."""
+        self.collects = False
+        spans = self._collected
+        self._collected = []
+        for start in range(0, len(spans), MAX_BATCH):
+            batch = spans[start : start + MAX_BATCH]
+            try:
+                self._export_to_inner(batch)
+            except BaseException as error:  # noqa: BLE001 - SystemExit costs one batch, as in BatchSpanProcessor
+                self._telemetry.count(names.DROPPED_SPANS, len(batch), "export_failed")
                 self._telemetry.failure("export", error)
 
     def _to_export(self, held: HeldSpan[ReadableSpan]) -> ReadableSpan:
@@ -397,6 +434,8 @@ class SpanPipeline:
         self._lock = threading.RLock()
         self._owner = 0
         self._held = HeldSpans[ReadableSpan]()
+        self._collected = []
+        self.collects = False
         self._logs = deque[LogView]()
         self._joins = JoinReport()
         self._outage = ExportOutage(self._outage.target)

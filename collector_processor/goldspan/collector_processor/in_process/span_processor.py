@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import inspect
 import logging
+import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -100,14 +101,31 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         return exporter.run_within(seconds, flush)
 
     def end_of_input(self, seconds: float) -> bool:
-        """Score and export everything as if no span would follow. False: not done in time."""
-        exporter, flush_queue = self._scoring_exporter, super().force_flush
-        return exporter.run_within(seconds, lambda: flush_queue() and exporter.end_of_input(seconds))
+        """Score and export everything as if no span would follow. False: not done in time.
+
+        Events are sent at the same time as spans: receivers that are away are waited for once.
+        """
+        exporter, flush_queue, emitted = self._scoring_exporter, super().force_flush, threading.Event()
+
+        def end() -> bool:
+            try:
+                exporter.collect()
+                flushed = flush_queue()
+                return exporter.end_of_input(seconds, emitted.set) and flushed
+            finally:
+                emitted.set()
+
+        def send_events() -> None:
+            if emitted.wait(seconds):
+                exporter.flush_events(seconds)
+
+        return exporter.run_within(seconds, end, send_events)
 
     def shutdown(self) -> None:
         """Export everything and close the inner exporter. May be called again."""
         if self._at_exit is not None:
             atexit.unregister(self._at_exit)
+        self._scoring_exporter.collect()
         left = SHUTDOWN_TIMEOUT if self._exits_at is None else self._exits_at - time.monotonic()
         self._batch_processor.shutdown(timeout_millis=int(1000 * max(0.0, left)))
 
