@@ -110,6 +110,27 @@ def test_a_result_that_is_marked_as_an_error_failed(result: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        ("Error: no table at 19:30", True),
+        ("Error executing tool book: no table", True),
+        ("Traceback (most recent call last):\n", True),
+        ("An error occurred while running the tool.", True),
+        ("ToolException: no table", True),
+        ("No error", False),
+        ("Errors of the last week: none", False),
+        ("The word error: a mistake", False),
+    ],
+)
+def test_a_result_that_begins_as_frameworks_write_failures_failed(text: str, failed: bool) -> None:
+    parts = {"content": [{"type": "text", "text": text}], "metadata": None, "is_interrupted": False, "id": "r"}
+    found = result_of(json.dumps(parts))
+    assert found is not None
+    assert (found.content, found.failed) == (text, failed)
+    assert end_of_input([{"role": "tool", "tool_call_id": "c-1", "content": text}]).answered == {"c-1": failed}
+
+
+@pytest.mark.parametrize(
     "result",
     [
         {"content": "a page", "title": "x"},

@@ -389,9 +389,9 @@ _RESULTS = ("response", "result", "output", "content", "_content", "tool_output"
 def _result(held: Mapping[str, Any]) -> MessageResult:
     content = _first(held, _RESULTS)
     name = _first(held, _NAMES)
-    return MessageResult(
-        _id(held), _returned(content), _is_failed(held) or _is_failed(content), name if isinstance(name, str) else ""
-    )
+    returned = _returned(content)
+    failed = _is_failed(held) or _is_failed(content) or begins_as_error(returned)
+    return MessageResult(_id(held), returned, failed, name if isinstance(name, str) else "")
 
 
 def _returned(content: Any) -> Any:
@@ -411,11 +411,17 @@ def _texts_in(parts: Sequence[Any]) -> str | None:
     return "\n".join(texts) if texts and len(texts) == len(parts) else None
 
 
-_PROTOCOL = frozenset({"content", "isError", "is_error", "structuredContent", "meta", "_meta", "type", "id", "name"})
+_PROTOCOL = frozenset(
+    {
+        *("content", "isError", "is_error", "structuredContent", "meta", "_meta", "type", "id", "name"),
+        *("metadata", "stream", "is_last", "is_interrupted"),
+    }
+)
+_MARKS = frozenset({"isError", "structuredContent", "is_interrupted"})
 
 
 def _is_protocol(value: Mapping[str, Any]) -> bool:
-    """Say whether this is a result of MCP."""
+    """Say whether this is a result of MCP, or of AgentScope."""
     content = value.get("content")
     return _PROTOCOL.issuperset(value) and is_sequence(content) and _texts_in(content) is not None
 
@@ -429,6 +435,18 @@ def _is_failed(held: object) -> bool:
     output = held.get("output")
     kind = (output if is_mapping(output) else held).get("type")
     return isinstance(kind, str) and kind.startswith("error")
+
+
+_ERROR = re.compile(
+    r"\s*(?:(?:Tool)?(?:Error|Exception)(?::|\s(?:executing|calling|invoking|running|while|in)\b)"
+    r"|Traceback \(most recent call last\)|An (?:internal )?error occurred\b)"
+)
+"""How frameworks begin the text that they give a model in the place of the result of a tool that failed."""
+
+
+def begins_as_error(result: object) -> bool:
+    """Say whether a result is the text of a failure, by the words in which frameworks begin one."""
+    return isinstance(result, str) and _ERROR.match(result) is not None
 
 
 _OF_A_MESSAGE = re.compile(
@@ -452,7 +470,7 @@ def _wrapped_result(value: object, depth: int) -> MessageResult | None:
     if is_sequence(value):
         typed = all(is_mapping(part) and "type" in part for part in value)
         if typed and (texts := _texts_in(value)) is not None:
-            return MessageResult(content=texts)
+            return MessageResult(content=texts, failed=begins_as_error(texts))
         return _wrapped_result(value[0], depth - 1) if len(value) == 1 and depth else None
     if not is_mapping(value):
         return None
@@ -462,8 +480,9 @@ def _wrapped_result(value: object, depth: int) -> MessageResult | None:
     if "content" in message and isinstance(_first(message, _ANSWERED), str):
         found = tuple(_results(message, "tool", parts_of(message)))
         return found[0] if len(found) == 1 else None
-    if _is_protocol(value) and ("isError" in value or "structuredContent" in value or len(value) == 1):
-        return MessageResult(content=_texts_in(value["content"]), failed=_is_failed(value))
+    if _is_protocol(value) and (len(value) == 1 or not _MARKS.isdisjoint(value)):
+        texts = _texts_in(value["content"])
+        return MessageResult(content=texts, failed=_is_failed(value) or begins_as_error(texts))
     inner = [key for key in _ENVELOPES if key in value]
     held = value[inner[0]] if len(inner) == 1 and depth else None
     return _wrapped_result(held, depth - 1) if is_mapping(held) or is_sequence(held) else None

@@ -42,7 +42,7 @@ from goldspan.mappers.dialects.reading.value_parsing import (
 from goldspan.mappers.span_facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import NO_ATTRIBUTES, STATUS_ERROR, Attributes, LogView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
-from goldspan.scoring.messages import result_of
+from goldspan.scoring.messages import begins_as_error, result_of
 from goldspan.scoring.sessions import Capture, Content
 
 # What a dialect's table is made of: rules that recognise spans, and sources of values.
@@ -505,6 +505,8 @@ class DialectTable:
         if (answer := result_of(returned)) is not None:
             returned, call_id = answer.content, call_id or answer.call_id or None
             error = error or ("error" if answer.failed else None)
+        elif error is None and begins_as_error(returned):
+            error = "error"
         tool = ToolFacts(
             name,
             arguments.content,
