@@ -25,6 +25,7 @@ HISTORY_ELSEWHERE = {
     "openai-agents-openinference-batch",
     "openai-agents-traceloop-denied",
     "pydantic-ai-v5-denied",
+    "py-llama-index-otel",
     "semantic-kernel-native-batch-concurrent",
 }
 """Model inputs of later turns do not hold the earlier ones."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -23,12 +24,14 @@ from goldspan.mappers.dialects.reading.protocol import (
     writer_of,
 )
 from goldspan.mappers.dialects.reading.value_parsing import first_identifier, identifiers
+from goldspan.mappers.dialects.shape import look_at
 from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
 from goldspan.mappers.normalized_spans import RENAMING_KEYS, may_be_renamed, with_original_names
 from goldspan.mappers.span_evidence import NO_EVIDENCE
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     NO_RESOURCE,
+    SHAPE,
     ContextFacts,
     LazySpanFacts,
     LogFacts,
@@ -56,7 +59,7 @@ from goldspan.mappers.spans import (
     SpanView,
 )
 from goldspan.scoring.errors import DialectError, Problem
-from goldspan.scoring.sessions import NO_CONTENT, Content, SpanRef
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef
 
 _NOTHING = Reading()
 _NO_LOG_READING = LogReading()
@@ -227,18 +230,45 @@ class DialectRegistry:
         try:
             view, plan = self._planned(view)
             if not plan.marked:
-                return self._skeleton(view)
+                facts = self._skeleton(view)
+                is_plain = self.markers.are_plain(view.attributes)
+                return facts if is_plain else self._to_look_at(facts, view, content=content)
             if defer and not content and plan.tables and isinstance(view, Encodable):
                 return self._lazy_facts(view, plan, view.encode)
-            return self._facts(view, plan, content=content)
+            return self._to_look_at(self._facts(view, plan, content=content), view, content=content)
         except Exception as error:  # noqa: BLE001 - a broken view must never reach the agent
             self._failed("reader", error, view)
             return SpanFacts("", "", "", 0, 0)
 
     def read_content(self, view: SpanView) -> SpanFacts:
-        """Return the facts of a recognised span with its content."""
+        """Return the facts of a span with its content."""
         view, plan = self._planned(view)
-        return self._facts(view, plan, content=False)
+        return self._looked_at(self._facts(view, plan, content=False), view, content=False)
+
+    def _to_look_at(self, facts: SpanFacts, view: SpanView, *, content: bool) -> SpanFacts:
+        """Return facts whose shape is read when it is used: first, only a trace with unread calls asks for it."""
+        if facts.role is not None:
+            return self._looked_at(facts, view, content=content)
+        read: Callable[[], SpanFacts] = partial(self._looked_at, facts, view, content=content)
+        if not content and isinstance(view, Encodable) and (encoded := view.encode()) is not None:
+            read = UnreadSpan(self, encoded)
+        return LazySpanFacts(*[getattr(facts, name) for name in SpanFacts.__struct_fields__], content=read)
+
+    def _looked_at(self, facts: SpanFacts, view: SpanView, *, content: bool) -> SpanFacts:
+        """Return facts with what the span says by its shape, where tables read nothing of it, or not all."""
+        tool, model = facts.tool, facts.model
+        lacks_arguments = tool is not None and tool.arguments.capture is Capture.NOT_CAPTURED
+        lacks_requests = facts.role is Role.MODEL and model is not None and (model.may_have_asked or model.silent)
+        if not (lacks_arguments or lacks_requests or facts.role is None):
+            return facts
+        try:
+            look = look_at(view, content=content)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed(SHAPE, error, view)
+            return facts
+        if look is None:
+            return facts
+        return facts.changed(look=look, evidence=facts.evidence if facts.role else evidence_of(view, None))
 
     def outline(self, view: SpanView) -> Role | None:
         """Return a span's role. This costs far less than `read`."""
@@ -362,7 +392,7 @@ class DialectRegistry:
         _, first, session_keys, turn_id = merge_readings(outlines)
         encoded = None if first.role in (None, Role.AGENT) else encode()  # an agent's span holds little
         if encoded is None:
-            return self._facts(view, plan, content=False)
+            return self._to_look_at(self._facts(view, plan, content=False), view, content=False)
         run_id, join_attributes, resource = self._surroundings(view, plan)
         end = view.end
         return LazySpanFacts(

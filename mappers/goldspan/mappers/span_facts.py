@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -110,6 +110,55 @@ class ContextFacts(Struct, frozen=True, gc=False, omit_defaults=True):
 NO_CONTEXT = ContextFacts()
 
 
+SHAPE = "shape"
+"""The name of the dialect of what is read by its shape."""
+
+
+class ValuePlace(NamedTuple):
+    """Where a span holds a value."""
+
+    key: str
+    event: str = ""
+    """The span event that has the attribute; `""` for an attribute of the span."""
+    path: tuple[str | int, ...] = ()
+    """Keys and positions inside the attribute's value."""
+
+    def __str__(self) -> str:
+        key = f"event {self.event}: {self.key}" if self.event else self.key
+        return " > ".join([key, *map(str, self.path)])
+
+
+class SpanLook(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a span says by the shape of its values, where no table reads it: nothing of it is decided yet."""
+
+    name: str
+    """The span's name."""
+    scope: str
+    texts: tuple[tuple[ValuePlace, str], ...] = ()
+    """Short texts: what may be a name, an id or a kind."""
+    objects: tuple[tuple[ValuePlace, Any], ...] = ()
+    """Objects that may be arguments."""
+    names_tool: bool = False
+    """A key of an attribute is about tools."""
+    of_tool: bool = False
+    """Its kind says that it is a tool's, or the keys of a name and of arguments do."""
+    of_agent: bool = False
+    of_other: bool = False
+    """Its kind says that it is an agent's, a chain's, a retriever's or the like, and no tool's."""
+    own: tuple[ValuePlace, Content] | None = None
+    """What stands where arguments do; unparsable where that may be an envelope around them (R2)."""
+    tool_name: tuple[ValuePlace, str] | None = None
+    """The text whose key says that it is a tool's name."""
+    call_id: tuple[ValuePlace, str] | None = None
+    """The text whose key says that it is a call's id."""
+    model: ModelFacts | None = None
+    """What its messages say of a model call."""
+    context: ContextFacts = NO_CONTEXT
+    result: Content = NO_CONTENT
+    result_place: ValuePlace | None = None
+    error: str | None = None
+
+
 class ResourceFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """What is kept of a resource; one object for all spans of a source."""
 
@@ -164,6 +213,8 @@ class SpanFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """Content for spans in other traces, to which this span is linked."""
     evidence: SpanEvidence = NO_EVIDENCE
     """What its values say, whatever a dialect read of them."""
+    look: SpanLook | None = None
+    """What it says by its shape, where no table reads it, or not all of it."""
 
     @property
     def ref(self) -> SpanRef:
@@ -216,7 +267,11 @@ class LazySpanFacts(SpanFacts, frozen=True, gc=False, kw_only=True):
 
 
 def _read_first(name: str) -> property:
+    own: Callable[[SpanFacts], Any] = vars(SpanFacts)[name].__get__
+
     def field(facts: LazySpanFacts) -> Any:
+        if facts.role is None and name not in {"look", "evidence"}:
+            return own(facts)  # of a span that no table reads, only its shape is read later
         content = facts.content
         if not isinstance(content, SpanFacts):
             content = content()
@@ -226,7 +281,7 @@ def _read_first(name: str) -> property:
     return property(field)
 
 
-_DEFERRED = ("dialect", "agent", "tool", "model", "context", "hides_calls", "evidence")
+_DEFERRED = ("dialect", "agent", "tool", "model", "context", "hides_calls", "evidence", "look")
 
 for _name in _DEFERRED:
     setattr(LazySpanFacts, _name, _read_first(_name))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
+from goldspan.mappers.carrying_keys import may_carry
 from goldspan.scoring.sessions import SpanRef
 
 Attributes = Mapping[str, Any]
@@ -153,13 +154,33 @@ RecordView = SpanView | LogView
 """What readers yield."""
 
 
-class Markers(NamedTuple):
-    """What makes a span worth reading: any of the attribute keys or one of the scopes."""
+class Markers:
+    """What makes a span worth reading: any of the attribute keys, one of the scopes, or a key that may carry a call."""
 
-    keys: frozenset[str]
-    """Attribute keys."""
-    scopes: frozenset[str] = frozenset()
-    """Names of instrumentation scopes whose spans are always read."""
+    __slots__ = ("keys", "plain", "scopes")
+
+    def __init__(self, keys: frozenset[str], scopes: frozenset[str] = frozenset()) -> None:
+        self.keys = keys
+        """Attribute keys that a dialect knows."""
+        self.scopes = scopes
+        """Names of instrumentation scopes whose spans are always read."""
+        self.plain: set[str] = set()
+        """Keys seen so far that are none of these: what has no other key is plain, at the cost of one look-up a key."""
+
+    def are_plain(self, attributes: Iterable[str]) -> bool:
+        """Say whether none of these keys is known to a dialect or may carry a call."""
+        if self.plain.issuperset(attributes):
+            return True
+        for key in attributes:
+            if key in self.keys or (isinstance(key, str) and may_carry(key)):  # pyright: ignore
+                return False
+        if len(self.plain) > _MOST_PLAIN_KEYS:
+            self.plain.clear()
+        self.plain.update(attributes)
+        return True
+
+
+_MOST_PLAIN_KEYS = 1 << 14
 
 
 def alternatives(words: list[bytes]) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -24,7 +25,11 @@ from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.report.inspection_pages import dialects_json, dialects_page
 from goldspan.collector_processor.whole_files import write_text
 from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.spans import LogView, RecordView, SpanView
 from goldspan.scoring.errors import FileError, Mistake
+
+_MOST_SPANS = 20_000
+"""Spans that a proposal is compared with."""
 
 
 @click.group(invoke_without_command=True)
@@ -48,22 +53,22 @@ def dialects(context: click.Context, *, as_format: str, color: str) -> None:
 @click.option("--name", metavar="NAME", help="Name the dialect; else it is named after its attributes.")
 @click.option("-o", "--output", metavar="FOLDER", help="Write a package into this folder, for `pip install FOLDER`.")
 def propose(traces: NamedTraces, *, name: str | None, output: str | None) -> None:
-    """Write a dialect for spans that look like tool calls and that no dialect reads.
+    """Write a dialect for tool calls that only the shape of their spans tells.
 
     TRACES are trace files, directories of them, - for standard input, or stored traces such as
-    phoenix://PROJECT. The dialect is Python, as another package adds it. Exit code 1 if no span looks like an unknown
-    tool call.
+    phoenix://PROJECT. The dialect is Python, as another package adds it. Exit code 1 if dialects read every tool call.
     """
     if name is not None and not is_dialect_name(name):
         raise click.BadParameter(f"found {name!r}, expected lower-case letters, digits and _", param_hint="--name")
     with file_errors(), open_traces(traces) as files:
         registry = DialectRegistry(on_problem=files.problems.append)
+        kept: list[SpanView] = []
         with read_with_progress(files) as views:
-            found = inspect_spans(views, registry, files.problems).unknown_tools
+            found = inspect_spans(_keeping(views, kept), registry, files.problems).shaped
         if not found:
-            complain(["no span looks like a tool call that no dialect reads"])
+            complain(["there is no tool call that no dialect reads"])
             end(files.mistakes, 1)
-        proposed = proposal(found, name)
+        proposed = proposal(found, kept, name)
         if output is None:
             click.echo(proposed.module.encode("utf-8"), nl=False)
         else:
@@ -74,6 +79,14 @@ def propose(traces: NamedTraces, *, name: str | None, output: str | None) -> Non
             folder = shlex.quote(os.path.join(".", output))  # noqa: PTH118 - a Path drops the dot
             click.echo(f"wrote {proposed.module_name}.py and pyproject.toml: check them, then `pip install {folder}`")
         end(files.mistakes, 0)
+
+
+def _keeping(views: Iterable[RecordView], kept: list[SpanView]) -> Iterator[RecordView]:
+    """Yield records, and keep spans of them, up to a bound."""
+    for view in views:
+        if len(kept) < _MOST_SPANS and not isinstance(view, LogView):
+            kept.append(view)
+        yield view
 
 
 def _write_package(folder: Path, files: dict[str, str]) -> None:

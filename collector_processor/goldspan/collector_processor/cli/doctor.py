@@ -27,7 +27,7 @@ from goldspan.collector_processor.golden_tools.writing import is_golden_file
 from goldspan.collector_processor.replay.hints import Advisor, Hint
 from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.replay.trace_files import trace_files
-from goldspan.collector_processor.report.inspection_pages import UNKNOWN_TOOLS, count_rows
+from goldspan.collector_processor.report.inspection_pages import count_rows
 from goldspan.collector_processor.report.model import problem_texts
 from goldspan.collector_processor.report.terminal import hint_rows, problem_rows
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
@@ -196,8 +196,8 @@ def _traces(diagnosis: Diagnosis, paths: Sequence[str], goldens: GoldenIndex | N
         with read_with_progress(files) as views:
             found = inspect_spans(views, registry, files.problems)
         for label, text in count_rows(found):
-            diagnosis.rows.append(Row(label, text, {"not recognised": None, UNKNOWN_TOOLS: False}.get(label, True)))
-        if not found.dialects:
+            diagnosis.rows.append(Row(label, text, {"not recognised": None}.get(label, True)))
+        if not found.dialects and not found.shaped:
             diagnosis.rows.append(Row("recognised", "no span of an agent, a model or a tool", right=False))
         diagnosis.hints += found.hints
         diagnosis.problems, diagnosis.mistakes = files.problems, files.mistakes

@@ -28,6 +28,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
 from goldspan.collector_processor.engine.reading_policy import Decision, ReadingPolicy
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
+from goldspan.mappers.carrying_keys import any_names_tool
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader, message_class, message_value
@@ -51,8 +52,7 @@ class KeyScanner:
         scopes = [getattr(one, "bare_scopes", frozenset[str]()) for one in registry.dialects]
         events = {name for one in registry.dialects for name in getattr(one, "log_events", ())}
         sessions = registry.session_keys.union(session_keys)
-        self.marked = _keys(frozenset[str]().union(*(one.markers for one in registry.dialects))).search
-        """Searches for a key that makes a dialect read the span."""
+        self._marked = _keys(frozenset[str]().union(*(one.markers for one in registry.dialects))).search
         unknown = registry.opaque_markers
         self.opaque = _keys(unknown).search
         """Searches for the marker of a dialect that does not name its session keys."""
@@ -63,6 +63,10 @@ class KeyScanner:
         event_names = "|".join(sorted(map(re.escape, events))) or "(?!)"
         self._log_events = re.compile(event_names.encode())
         self._log_sessions = _keys(sessions).search
+
+    def marked(self, encoded: bytes) -> bool:
+        """Tell whether there is a key that makes a dialect read a span, or one about tools that none knows."""
+        return self._marked(encoded) is not None or any_names_tool(encoded)
 
     def reads_without_attributes(self, scope: bytes) -> bool:
         """Tell whether a dialect may read spans of this encoded scope that have no attributes."""
@@ -188,7 +192,7 @@ class TraceSelection:
         traces = trace_ids(groups)
         if traces is None or any(map(self._is_open, traces)):
             return False
-        calls = any(bare) or self.scanner.marked(body) is not None
+        calls = any(bare) or self.scanner.marked(body)
         for trace in traces:
             self.unread.note_loss(trace, calls=calls)
         return True
@@ -202,7 +206,7 @@ class TraceSelection:
     ) -> dict[bytes, list[SpanGroup]]:
         """Return the spans that are read. Decided are marked traces, and unwanted ones that may name a session."""
         unwanted, is_open, decide = self.unread.unwanted, self._is_open, self._policy.decide
-        is_marked = any(bare) or self.scanner.marked(body) is not None
+        is_marked = any(bare) or self.scanner.marked(body)
         found = self._of_interest(body, groups) if is_marked else None
         batches: dict[bytes, _EncodedTrace] = {}
         for group, traces, is_bare in zip(groups, by_group, bare, strict=True):
@@ -319,7 +323,7 @@ class _EncodedTrace:
         marked = self._selection.scanner.marked
         for group in self.groups:
             for span in group.spans:
-                if marked(span) is not None or group in self.bare:
+                if marked(span) or group in self.bare:
                     yield group.envelope.scope, (group.envelope, span)
 
     def _any_has(self, search: Callable[[bytes], object]) -> bool:

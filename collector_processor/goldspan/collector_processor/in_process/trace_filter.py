@@ -25,6 +25,7 @@ from goldspan.collector_processor.engine.reading_policy import (
 )
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.engine.store import MemoryStore
+from goldspan.mappers.carrying_keys import names_tool
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.readers.sdk import (
@@ -61,7 +62,7 @@ Unread = ReadableSpan | PlainSdkSpan | LogFacts
 class _ScannedSpans:
     """New spans of one trace, sorted by whether a dialect marks them. `TraceBatch` describes the members."""
 
-    __slots__ = ("_filter", "is_opaque", "marked_spans", "plain", "session_ids", "trace", "trace_id")
+    __slots__ = ("_filter", "carrying", "is_opaque", "marked_spans", "plain", "session_ids", "trace", "trace_id")
 
     of_interest = True
 
@@ -70,6 +71,8 @@ class _ScannedSpans:
         self.trace_id = format(trace, "032x")
         self.plain: list[ReadableSpan] = []
         """Spans without a marker."""
+        self.carrying: list[ReadableSpan] = []
+        """Spans without a marker whose keys may carry a call: read where their trace is, and they decide nothing."""
         self.marked_spans: list[ReadableSpan] = []
         self.session_ids: dict[str, str] = {}
         """The sessions that they name: by id, the attribute that names it."""
@@ -215,12 +218,12 @@ class TraceFilter:
                     continue
                 if decision is Decision.LEAVE_UNREAD:
                     self._released.update(self._without_session.remove(trace))
-                    self._buffer_spans(trace, scan.plain, scan.marked_spans, now)
+                    self._buffer_spans(trace, scan.plain, [*scan.marked_spans, *scan.carrying], now)
                     continue
                 self._read_buffered(trace, scan.trace_id, now)
             # Of a span without marker that is no root, ids and times are enough.
             self._feed_unread(scan.trace_id, [plain_span(span) for span in scan.plain if not is_root(span)], now)
-            to_read += scan.marked_spans
+            to_read += (*scan.marked_spans, *scan.carrying)
             to_read += filter(is_root, scan.plain)
         self.buffer.expire(now)
         return to_read, to_hold
@@ -235,13 +238,13 @@ class TraceFilter:
         """Buffer spans of a trace without a session, and return those to hold: they may get a score."""
         plain_roots = list(filter(is_root, scan.plain))
         plain = [span for span in scan.plain if not is_root(span)]
-        self._buffer_spans(scan.trace, plain, [*scan.marked_spans, *plain_roots], now)
+        self._buffer_spans(scan.trace, plain, [*scan.marked_spans, *scan.carrying, *plain_roots], now)
         roles = [self._registry.outline(self._reader.view(span)) for span in scan.marked_spans]
         if scan.trace not in self._without_session and not any(roles):
             return []
         roles_of = zip(scan.marked_spans, roles, strict=True)
         scored = [span for span, role in roles_of if role in (Role.TOOL, Role.AGENT) or is_root(span)]
-        may_get_score = set(map(id, (*plain_roots, *scored)))
+        may_get_score = set(map(id, (*plain_roots, *filter(is_root, scan.carrying), *scored)))
         to_hold = [
             (SpanRef(scan.trace_id, format(span.context.span_id, "016x")), span)
             for span in spans
@@ -335,17 +338,21 @@ class TraceFilter:
     def _scan(self, trace: int, spans: Iterable[ReadableSpan]) -> _ScannedSpans:
         """Scan spans of one trace. Every span of every trace passes here, so this is as fast as can be."""
         registry = self._registry
-        (keys, bare_scopes), session_keys, opaque = registry.markers, registry.session_keys, registry.opaque_markers
+        markers, session_keys, opaque = registry.markers, registry.session_keys, registry.opaque_markers
+        keys, bare_scopes, is_plain = markers.keys, markers.scopes, markers.plain.issuperset
         found = _ScannedSpans(trace, self)
         plain, marked, session_ids = found.plain, found.marked_spans, found.session_ids
         resource: object = None
         for span in spans:
             attributes = attributes_of(span)
-            if keys.isdisjoint(attributes) and (attributes or scope_of(span) not in bare_scopes):
+            if is_plain(attributes) and (attributes or scope_of(span) not in bare_scopes):
                 plain.append(span)
                 continue
-            marked.append(span)
             hits = keys.intersection(attributes)
+            if not hits and attributes and not any(map(names_tool, attributes)):
+                (plain if markers.are_plain(attributes) else found.carrying).append(span)
+                continue
+            marked.append(span)
             if not session_keys.isdisjoint(hits):
                 session_ids.update(self._session_ids(attributes))
             if span.resource is not resource:

@@ -1,13 +1,17 @@
-"""Writes a dialect for spans that look like tool calls and that no dialect reads: Python for a package of its own."""
+"""Writes a dialect for calls that only the shape of their spans told: Python for a package of its own."""
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from goldspan.mappers.unknown_tool_spans import Mark, UnknownTools, ValuePlace
+from goldspan.collector_processor.replay.shaped_tools import ShapedTools
+from goldspan.mappers.dialects.shape import is_tool_kind, says_kind, says_tool
+from goldspan.mappers.span_facts import ValuePlace
+from goldspan.mappers.spans import SpanView
+from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.wording import counted
 
 _WORD = re.compile(r"[a-z0-9]+")
@@ -28,6 +32,10 @@ _IMPORTED = {
     "at": "take=at(",
 }
 """What a dialect imports, and what in its source uses that."""
+_BETWEEN = " :./"
+"""Marks between the words of a span's name."""
+_LONGEST_KIND = 40
+_MOST_KINDS = 3
 
 
 class Proposal(NamedTuple):
@@ -45,11 +53,27 @@ class Proposal(NamedTuple):
         return f"goldspan_dialect_{self.name}"
 
 
-def proposal(found: Sequence[UnknownTools], name: str | None = None) -> Proposal:
-    """Write dialects for these spans; `found` must not be empty. `name` names the first of them."""
-    first = name or _name_from(found[0])
+class _Mark(NamedTuple):
+    """What tells the spans of some calls from all others in the same traces."""
+
+    key: str
+    values: frozenset[str] | None = None
+    """Values of the attribute; none allows any."""
+    scope: str = ""
+    also_marked: int = 0
+    """How many other spans have the mark all the same; 0 where it tells them apart."""
+
+
+def proposal(found: Sequence[ShapedTools], views: Iterable[SpanView], name: str | None = None) -> Proposal:
+    """Write dialects for these calls; `found` must not be empty, `views` are the spans of their traces.
+
+    `name` names the first of the dialects.
+    """
+    spans = {SpanRef(view.trace_id, view.span_id): view for view in views}
+    marks = [_mark(one, spans) for one in found]
+    first = name or _name_from(found[0], marks[0])
     names = [first, *(f"{first}_{number}" for number in range(2, len(found) + 1))]
-    tables = [_table(one, called) for one, called in zip(found, names, strict=True)]
+    tables = [_table(one, mark, called, spans) for one, mark, called in zip(found, marks, names, strict=True)]
     imports = _imports("\n".join(tables))
     tools = sum(len(one.spans) for one in found)
     about = f'"""Reads tool calls that goldspan does not know. Proposed from {counted(tools, "span")}: check it."""'
@@ -57,14 +81,45 @@ def proposal(found: Sequence[UnknownTools], name: str | None = None) -> Proposal
     return Proposal(first, module, _pyproject(first, names))
 
 
+def _mark(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> _Mark:
+    """Choose an attribute that says `tool`, else one that only these spans have; and count others that have it."""
+    own = [spans[ref].attributes for ref in found.spans if ref in spans]
+    inside, traces = set(found.spans), {ref.trace_id for ref in found.spans}
+    others = [view for ref, view in spans.items() if ref.trace_id in traces and ref not in inside]
+    shared = sorted(set(own[0]).intersection(*own[1:])) if own else []
+    options: list[tuple[int, _Mark]] = []
+    for key in shared:
+        values = frozenset(value for one in own if isinstance(value := one[key], str) and len(value) < _LONGEST_KIND)
+        if says_kind(key) and values and len(values) <= _MOST_KINDS:
+            options.append((0 if all(map(is_tool_kind, values)) else 2, _Mark(key, values)))
+        is_arguments = found.arguments is not None and key == found.arguments.key
+        options.append((1 if says_tool(key) else 3 if is_arguments else 4, _Mark(key)))
+    options += [(tier + 5, mark._replace(scope=found.scope)) for tier, mark in options if found.scope]
+    best = [
+        (sum(_holds(mark, view) for view in others), tier, len(mark.key), mark.key, mark.scope, mark)
+        for tier, mark in options
+    ]
+    if not best:
+        return _Mark("")
+    wrong, *_, mark = min(best, key=lambda one: one[:-1])
+    return mark._replace(also_marked=wrong)
+
+
+def _holds(mark: _Mark, view: SpanView) -> bool:
+    value = view.attributes.get(mark.key)
+    return (
+        value is not None and (mark.values is None or value in mark.values) and view.scope_name.startswith(mark.scope)
+    )
+
+
 def is_dialect_name(text: str) -> bool:
     """Say whether this can name a dialect: lower-case letters, digits and `_`, as in Python."""
     return text.isidentifier() and text.islower() and text.isascii() and not keyword.iskeyword(text)
 
 
-def _name_from(found: UnknownTools) -> str:
+def _name_from(found: ShapedTools, mark: _Mark) -> str:
     """Name a dialect after the first telling word of its attributes, else of its scope."""
-    for text in (found.mark.key, found.arguments.key, found.scope):
+    for text in (mark.key, "" if found.arguments is None else found.arguments.key, found.scope):
         words = _WORD.findall(text.lower())
         if words and words[0] not in _COMMON and len(words) > 1 and is_dialect_name(words[0]):
             return str(words[0])
@@ -72,12 +127,13 @@ def _name_from(found: UnknownTools) -> str:
     return words[0] if words else "proposed"
 
 
-def _table(found: UnknownTools, name: str) -> str:
+def _table(found: ShapedTools, mark: _Mark, name: str, spans: Mapping[SpanRef, SpanView]) -> str:
     """Return the source of one `DialectTable`, with what it needs before it."""
     before: list[str] = []
-    fields = [f'    name="{name}",', f"    rules=({_rules(found)}),"]
-    if found.name is None:
-        affixes = {"prefixes": found.name_prefix, "suffixes": found.name_suffix}
+    fields = [f'    name="{name}",', f"    rules=({_rule(mark)},),"]
+    if found.name is None or _is_quoted(found, spans):
+        prefix, suffix = _around(found, spans)
+        affixes = {"prefixes": prefix, "suffixes": suffix}
         if given := ", ".join(f"{what}=({_text(affix)},)" for what, affix in affixes.items() if affix):
             fields.append(f"    span_name_affixes=Affixes({given}),")
     elif found.name.path or found.name.event:
@@ -85,15 +141,53 @@ def _table(found: UnknownTools, name: str) -> str:
         fields.append(f"    tool_hook=_with_name_of_{name},")
     else:
         fields.append(f"    tool_name=({_text(found.name.key)},),")
-    fields.append(f"    arguments=({_source(found.arguments, python_repr=found.python_repr)},),")
+    if found.arguments is not None:
+        fields.append(f"    arguments=({_source(found.arguments, python_repr=_is_repr(found, spans))},),")
     if found.call_id is not None:
         fields.append(f"    call_id=({_source(found.call_id)},),")
     if found.result is not None:
         fields.append(f"    result=({_source(found.result)},),")
     if found.session is not None and not found.session_known:
         fields.append(f"    session_keys=({_text(found.session)},),")
-    notes = "".join(f"# {note}\n" for note in _notes(found))
+    notes = "".join(f"# {note}\n" for note in _notes(found, mark))
     return "\n\n".join([*before, f"{notes}{name.upper()} = DialectTable(\n" + "\n".join(fields) + "\n)\n"])
+
+
+def _around(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> tuple[str, str]:
+    """Return what stands before and after the names of tools in the names of their spans: `tool: ` and `.call`."""
+    names = {spans[ref].name for ref in found.spans if ref in spans}
+    for name in sorted(names.difference(found.tools)):
+        tool = next((one for one in sorted(found.tools, key=len, reverse=True) if one in name), "")
+        if tool:
+            before, _, after = name.partition(tool)
+            return before, after
+    if len(names) < 2:
+        return "", ""
+    start = _shared_start(min(names), max(names))
+    backwards = [name[::-1] for name in names]
+    end = _shared_start(min(backwards), max(backwards))[::-1]
+    first = next((place for place, letter in enumerate(end) if letter in _BETWEEN), len(end))
+    return start[: 1 + max(map(start.rfind, _BETWEEN))], end[first:]
+
+
+def _shared_start(first: str, second: str) -> str:
+    """Return what two texts begin with; of many texts, what the least and the greatest begin with."""
+    pairs = zip(first, second, strict=False)
+    return first[: next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))]
+
+
+def _is_quoted(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> bool:
+    """Say whether names of tools are written as JSON text."""
+    place = found.name
+    values = (spans[ref].attributes.get(place.key) for ref in found.spans if place is not None and ref in spans)
+    return any(isinstance(value, str) and value[:1] == '"' for value in values)
+
+
+def _is_repr(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> bool:
+    """Say whether arguments are written as Python literals."""
+    place = found.arguments
+    values = (spans[ref].attributes.get(place.key) for ref in found.spans if place is not None and ref in spans)
+    return any(isinstance(value, str) and value.startswith("{'") for value in values)
 
 
 _NAME_HOOK = """{constant}_NAME = {source}
@@ -105,39 +199,28 @@ def _with_name_of_{name}(span: SpanView, attributes: Attributes, tool: ToolFacts
 """
 
 
-def _notes(found: UnknownTools) -> Iterator[str]:
+def _notes(found: ShapedTools, mark: _Mark) -> Iterator[str]:
     what = f"{counted(len(found.spans), 'span')} of tools"
     asked = f"; {found.requested} match a request of a model in the same trace" if found.requested else ""
     yield f"{what}{asked}."
-    if found.also_marked:
-        yield f"No attribute tells tools from {counted(found.also_marked, 'other span')}: narrow the rule."
+    if mark.also_marked:
+        yield f"No attribute tells tools from {counted(mark.also_marked, 'other span')}: narrow the rule."
     if found.session is None:
         yield "No attribute with a session id was found: name it in session_keys, or set gen_ai.conversation.id."
+    if found.arguments is None:
+        yield "No attribute with the arguments was found: those that models requested count."
     if found.call_id is None:
         yield "No attribute with the call id was found."
     if found.result is None:
         yield "No attribute with the result was found."
 
 
-def _rules(found: UnknownTools) -> str:
-    rules = [_rule("TOOL", found.mark)]
-    if found.agents:
-        rules.append(_rule("AGENT", found.mark._replace(values=found.agents, name_prefix="", parent=None)))
-    if len(rules) == 1:
-        return f"{rules[0]},"
-    return "".join(f"\n        {rule}," for rule in rules) + "\n    "
-
-
-def _rule(role: str, mark: Mark) -> str:
-    parts = [f"Role.{role}", _text(mark.key)]
+def _rule(mark: _Mark) -> str:
+    parts = ["Role.TOOL", _text(mark.key)]
     if mark.values is not None:
         parts.append(f"frozenset({{{', '.join(map(_text, sorted(mark.values)))}}})")
     if mark.scope:
         parts.append(f"scope={_text(mark.scope)}")
-    if mark.name_prefix:
-        parts.append(f"name_prefix={_text(mark.name_prefix)}")
-    if mark.parent:
-        parts.append("parent=True")
     return f"Rule({', '.join(parts)})"
 
 

@@ -22,7 +22,7 @@ from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, Reason
 from goldspan.scoring.wording import counted, printable
 
 if TYPE_CHECKING:
-    from goldspan.mappers.unknown_tool_spans import UnknownTools
+    from goldspan.collector_processor.replay.shaped_tools import ShapedTools
 
 NO_SESSION_ID = frozenset({"trace_id", "input"})
 """Where the id of a session comes from that no span names."""
@@ -194,33 +194,32 @@ def hints_for_traces(
     dialects: Counter[str],
     registry: DialectRegistry,
     writers: Writers,
-    unknown_tools: Sequence[UnknownTools] = (),
+    shaped: Sequence[ShapedTools] = (),
 ) -> Iterator[Hint]:
     """Yield what keeps the calls of these sessions from being scored; `dialects` counts recognised spans.
 
-    Where spans look like tool calls of an unknown dialect, no advice says that instrumentation, arguments or session
-    ids are missing which those spans have.
+    Where calls were read by the `shaped` values of spans that no table reads, no advice says that instrumentation or
+    session ids are missing which those spans have.
     """
     turns = list(chain.from_iterable(session.turns for session in sessions))
     calls = list(chain.from_iterable(turn.calls for turn in turns))
     hidden = [turn for turn in turns if not turn.calls_visible]
     advisor = Advisor(registry)
-    for found in unknown_tools:
-        spans = counted(len(found.spans), "span looks", "spans look")
-        yield Hint(f"{spans} like tool calls of an unknown dialect", PROPOSE)
-    if not unknown_tools and not dialects:
+    for found in shaped:
+        if found.session is not None and not found.session_known:
+            yield Hint(f"session ids in {printable(found.session)}, which no dialect reads", PROPOSE)
+    if not shaped and not dialects:
         yield NOTHING_RECOGNISED
-    elif not unknown_tools and not calls and not hidden:
+    elif not calls and not hidden:
         yield NO_TOOL_CALL
     for (capture, dialect, helps), count in _unknown_arguments(calls, writers, advisor).items():
-        if not (unknown_tools and capture is Capture.NOT_CAPTURED):
-            yield Hint(f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})", helps)
+        yield Hint(f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})", helps)
     texts = Counter[str]()
-    for turn in hidden if not unknown_tools else ():
+    for turn in hidden:
         texts.update(_how_to_see_calls(turn, writers, advisor))
     yield from (Hint(f"no span shows which tools ran in {n} of {len(turns)} turns", text) for text, n in texts.items())
     yield from _hints_of_doubts(turns)
-    yield from _hints_of_ids(sessions, writers, advisor, known=any(found.session for found in unknown_tools))
+    yield from _hints_of_ids(sessions, writers, advisor, known=any(found.session for found in shaped))
 
 
 def _hints_of_doubts(turns: Sequence[Turn]) -> Iterator[Hint]:

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from goldspan.collector_processor.replay.hints import Hint, Writer, hints_for_traces
+from goldspan.collector_processor.replay.shaped_tools import ShapedToolFinder, ShapedTools
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.protocol import stack_of
 from goldspan.mappers.span_facts import Record
 from goldspan.mappers.spans import LogView, RecordView
-from goldspan.mappers.unknown_tool_spans import UnknownToolFinder, UnknownTools
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import user_texts
 from goldspan.scoring.json_values import plain
@@ -34,8 +34,8 @@ class Inspection:
     """Recognised spans by dialect, most first."""
     not_recognised: Mapping[str, int]
     """The other spans by the name of their instrumentation scope, most first."""
-    unknown_tools: tuple[UnknownTools, ...]
-    """Spans that look like tool calls of an unknown dialect."""
+    shaped: tuple[ShapedTools, ...]
+    """Calls that no dialect's table reads: which attributes carried them."""
     hints: tuple[Hint, ...]
 
     @property
@@ -66,7 +66,7 @@ class Inspection:
                 "dialects": dict(self.dialects),
                 "not_recognised": dict(self.not_recognised),
             },
-            "unknown_tools": [_unknown(one) for one in self.unknown_tools],
+            "read_by_shape": [one.to_json() for one in self.shaped],
             "advice": [hint._asdict() for hint in self.hints],
         }
         return cast("dict[str, Any]", plain(document))
@@ -83,17 +83,17 @@ def inspect_spans(
     dialects: Counter[str] = Counter()
     others: Counter[str] = Counter()
     writers: dict[str, set[Writer]] = {}
-    unknown = UnknownToolFinder(registry.session_keys)
+    finder = ShapedToolFinder(registry.session_keys)
 
     def facts() -> Iterator[Record]:
         for view in views:
             if isinstance(view, LogView):
                 if (log := registry.read_log(view, content=content)) is not None:
-                    unknown.add_log(log)
+                    finder.add_log(log)
                     yield log
                 continue
             fact = registry.read(view, content=content)
-            unknown.add(view, fact)
+            finder.add(view, fact)
             if fact.role is None:
                 others[view.scope_name or NO_SCOPE] += 1
             else:
@@ -102,15 +102,15 @@ def inspect_spans(
             yield fact
 
     sessions = assemble(facts(), on_problem=problems.append)
-    unknown_tools = unknown.found()
+    shaped = finder.found(sessions)
     return Inspection(
         sessions=tuple(sessions),
         problems=tuple(problems),
         spans=dialects.total() + others.total(),
         dialects=dict(dialects.most_common()),
         not_recognised=dict(others.most_common()),
-        unknown_tools=unknown_tools,
-        hints=tuple(dict.fromkeys(hints_for_traces(sessions, dialects, registry, writers, unknown_tools))),
+        shaped=shaped,
+        hints=tuple(dict.fromkeys(hints_for_traces(sessions, dialects, registry, writers, shaped))),
     )
 
 
@@ -140,18 +140,6 @@ def _call(call: ToolCall) -> dict[str, Any]:
         "argument_captures": {name: capture.value for name, capture in call.argument_captures.items()},
         **_fields(call, "call_id", "error", "requested", "rejected", "batch", "agent", "dialect"),
         "spans": [ref._asdict() for ref in call.evidence],
-    }
-
-
-def _unknown(found: UnknownTools) -> dict[str, Any]:
-    places = {name: getattr(found, name) for name in ("name", "arguments", "result", "call_id")}
-    return {
-        "scope": found.scope,
-        "spans": len(found.spans),
-        "requested": found.requested,
-        "tools": list(found.tools),
-        **{name: None if place is None else str(place) for name, place in places.items()},
-        "session": found.session,
     }
 
 

@@ -9,12 +9,12 @@ from typing import Any
 from goldspan.collector_processor.replay.argument_origins import MOST_CALLS_EXPLAINED, CallOrigins
 from goldspan.collector_processor.replay.hints import advice_of, advice_words
 from goldspan.collector_processor.replay.inspection import Inspection, user_text
+from goldspan.collector_processor.replay.shaped_tools import ShapedTools
 from goldspan.collector_processor.report.model import problem_texts
 from goldspan.collector_processor.report.terminal import hint_rows, problem_rows
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable, Source
-from goldspan.mappers.unknown_tool_spans import UnknownTools
 from goldspan.scoring.json_values import pointer_name
 from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.result_words import arguments_of_call, call_facts, doubt_words, hidden_words, kind_words
@@ -37,8 +37,8 @@ _MOST_SESSIONS = 20
 _MOST_CALLS = 30
 _MOST_SCOPES = 6
 _LABEL = 16
-UNKNOWN_TOOLS = "unknown tools"
-"""The label of spans that look like tool calls of an unknown dialect."""
+READ_BY_SHAPE = "read by shape"
+"""The label of calls that no dialect's table reads."""
 _DIALECT_LABEL = 14
 _MARK_OF_KIND = {"unknown": UNKNOWN, "trivial": INFORMS, "free_text": INFORMS}
 """Marks of origins that say nothing for or against a call."""
@@ -180,28 +180,27 @@ def count_rows(found: Inspection) -> Iterator[tuple[str, str]]:
         yield "recognised", f"{found.recognised:,} of {counted(found.spans, 'span')}: {_most(found.dialects)}"
     if others and not found.lacks_nothing:
         yield "not recognised", f"{counted(others, 'span')}, by scope: {_most(found.not_recognised)}"
-    for unknown in found.unknown_tools:
-        yield UNKNOWN_TOOLS, _unknown_tools(unknown)
+    for shaped in found.shaped:
+        yield READ_BY_SHAPE, _shaped_tools(shaped)
 
 
-def _unknown_tools(found: UnknownTools) -> str:
-    """Return what an unknown dialect's spans are and which keys hold what."""
+def _shaped_tools(found: ShapedTools) -> str:
+    """Return which calls were read by the shape of their spans, and which keys carried what."""
     places = {
         "name": "the span's name" if found.name is None else found.name,
-        "arguments": found.arguments,
+        "arguments": "requests of models" if found.arguments is None and found.requested else found.arguments,
         "result": found.result,
         "call id": found.call_id,
         "session id": found.session,
     }
-    spans = counted(len(found.spans), "span looks", "spans look")
+    calls = counted(len(found.spans), "call")
     asked = "all" if found.requested == len(found.spans) else f"{found.requested}"
     asked = f", {asked} of them requested by a model" if found.requested else ""
     keys = ", ".join(f"{what} in {printable(str(place))}" for what, place in places.items() if place is not None)
     missing = " and ".join(what for what, place in places.items() if place is None)
-    tools = printable(listed(found.tools))
-    scope = printable(found.scope) or "no scope"
     unseen = f"; no {missing} found" if missing else ""
-    return f"{spans} like tool calls of an unknown dialect ({scope}: {tools}){asked}: {keys}{unseen}"
+    tools, scope = printable(listed(found.tools)), printable(found.scope) or "no scope"
+    return f"{calls} of spans that no dialect's table reads ({scope}: {tools}){asked}: {keys}{unseen}"
 
 
 def _most(counts: Mapping[str, int]) -> str:

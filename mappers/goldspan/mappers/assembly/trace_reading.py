@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 from goldspan.mappers.assembly.joined_logs import with_logs
+from goldspan.mappers.assembly.shaped_calls import with_shapes
 from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
 from goldspan.mappers.assembly.turn_fragments import (
     Beyond,
@@ -133,7 +134,7 @@ class TraceReading:
         return list(self._fragments)
 
     def _read(self, tree: _Tree, keys: Sequence[str], on_problem: Callable[[Problem], object]) -> None:
-        spans: Mapping[str, SpanFacts] = tree.spans
+        spans = with_shapes(tree.spans)
         trace_id = next(iter(spans.values())).trace_id if spans else ""
         if trace_id:
             spans = with_ancestors(spans, [log.span_id for log in tree.logs])

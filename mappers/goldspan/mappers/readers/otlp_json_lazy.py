@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from goldspan.mappers.carrying_keys import CARRYING_PARTS
 from goldspan.mappers.readers.otlp_json import (
     BadValueError,
     JsonReader,
@@ -240,7 +241,7 @@ class LazyReader:
             for scope_spans in group.scope_spans or ():
                 scope_name = _name(scope_spans)
                 spans: Sequence[_Span] = scope_spans.spans or ()
-                others = () if scope_name in markers.scopes else _without_markers(spans, markers.keys)
+                others = () if scope_name in markers.scopes else _without_markers(spans, markers)
                 if len(others) < len(spans):
                     left_out = set(map(id, others))
                     for span in spans:
@@ -300,25 +301,34 @@ def _name(scope_spans: _ScopeSpans) -> str:
     return (scope_spans.scope.name if scope_spans.scope is not None else None) or ""
 
 
-def _without_markers(spans: Sequence[_Span], keys: frozenset[str]) -> Sequence[_Span]:
+def _without_markers(spans: Sequence[_Span], markers: Markers) -> Sequence[_Span]:
     """Return the spans that hold none of these keys and have ids as all readers write them; most often all or none.
 
     All attributes are searched at once. A span that is left out by mistake is read, and found to hold nothing.
     """
-    search = _search_for(keys)
+    search = _search_for(markers.keys)
     written = [raw for span in spans if (raw := span.attributes)]
     joined = b"".join(written)
-    if not {memoryview(raw)[0] for raw in written} <= _LIST or b"\\" in joined or search(joined) is not None:
-        spans = [span for span in spans if not span.attributes or _holds_none(bytes(span.attributes), search)]
+    unusual = not {memoryview(raw)[0] for raw in written} <= _LIST or b"\\" in joined
+    if unusual or search(joined) is not None or not _are_plain(joined, markers):
+        spans = [span for span in spans if not span.attributes or _holds_none(bytes(span.attributes), search, markers)]
     if not _ids_are_usual(spans):
         spans = [span for span in spans if _ids_are_usual([span])]
     return spans
 
 
-def _holds_none(attributes: bytes, search: _Search) -> bool:
+def _are_plain(attributes: bytes, markers: Markers) -> bool:
+    """Tell whether no key in these attributes, or in what else they hold, may carry a call."""
+    if not any(part in attributes for part in CARRYING_PARTS):
+        return True
+    return markers.are_plain({str(key, "utf-8", "replace") for key in _KEYS.findall(attributes)})
+
+
+def _holds_none(attributes: bytes, search: _Search, markers: Markers) -> bool:
     """Tell whether this is a list without any of the keys. What has escapes may spell them in any way."""
     return (
         search(attributes) is None
+        and _are_plain(attributes, markers)
         and b"\\u" not in attributes
         and (attributes.startswith(b"[") or attributes == b"null")
     )
@@ -338,6 +348,9 @@ def _are_hex(ids: Collection[str], length: int) -> bool:
         return bytes.fromhex(joined).hex() == joined
     except ValueError:
         return False
+
+
+_KEYS = re.compile(rb'"key"\s*:\s*"([^"\\]*)"')
 
 
 @lru_cache(maxsize=8)

@@ -288,7 +288,7 @@ class ProtobufReader:
             plain: dict[str, list[_PlainSpan]] = {}
             for scope_spans in group.scope_spans:
                 scope_name = str(self.parsed("Scope", scope_spans.scope).name)
-                keys = _wanted_keys(markers, scope_name)
+                chosen = None if markers is None or scope_name in markers.scopes else markers
                 for span in scope_spans.spans:
                     self.records += 1
                     if not span.start_time_unix_nano and len(span.span_id) != 8:
@@ -298,7 +298,7 @@ class ProtobufReader:
                             continue
                         if kind == "Metric":
                             break  # and all that follows are metrics, too
-                    if keys is not None and keys.isdisjoint(self.keyed(span.attributes)):
+                    if chosen is not None and chosen.are_plain(self.keyed(span.attributes)):
                         trace_id, span_id = hex_bytes(span.trace_id), hex_bytes(span.span_id)
                         if trace_id and span_id:
                             start, end = span.start_time_unix_nano, span.end_time_unix_nano
@@ -390,11 +390,6 @@ def _place_of(message: Any) -> tuple[str, int]:
             return of, level
     name = message.DESCRIPTOR.full_name
     raise TypeError(f"found a protobuf message of type {name}; expected OTLP spans or log records")
-
-
-def _wanted_keys(markers: Markers | None, scope_name: str) -> frozenset[str] | None:
-    """Return the attribute keys that spans of a scope are wanted for; None if all of its spans are."""
-    return None if markers is None or scope_name in markers.scopes else markers.keys
 
 
 def _skeleton(span: _PlainSpan) -> SpanOutline:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence
-from goldspan.scoring.recorded_values import literal, loads
+from goldspan.scoring.recorded_values import literal, loads, read_value
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
 # Steps that dialect tables use to extract part of a recorded value. None means "not here".
@@ -36,11 +36,11 @@ def decoded_dict(value: Any) -> dict[str, Any] | None:
 
 
 def at(*path: str | int) -> Take:
-    """Return a step that follows a path of keys and positions, and decodes JSON text on the way."""
+    """Return a step that follows a path of keys and positions, and reads JSON text and Python reprs on the way."""
 
     def take(value: Any) -> Any:
         for step in path:
-            value = decoded(value)
+            value = read_value(value)
             if isinstance(step, str):
                 value = value.get(step) if is_mapping(value) else None
             else:

@@ -1,0 +1,338 @@
+"""Calls of a trace that no table reads, found by what its spans say: below the tables, reading by shape.
+
+A model requested tools that no execution answers; or no table reads the trace's models and tools at all. Then spans
+without a role are held against the requests: a span that has the call id, or the name and the arguments, of a request
+is its execution. Nothing else is taken out of an envelope (R2), so that no call is invented. Where no request can be
+read, a span that calls itself a tool's, and holds a name and an object of arguments, is a call as it stands.
+
+    chat            (no table)    requests book("x") id=c1        MODEL by its messages
+    call book       (no table)    c1, {"seat": 7}                 TOOL, `dialect: shape`
+    add result      (no table)    c1, "done"                      begins later: no second execution
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from goldspan.mappers.assembly.trace_tree import time_order
+from goldspan.mappers.span_facts import (
+    SHAPE,
+    LazySpanFacts,
+    Role,
+    SpanFacts,
+    SpanLook,
+    ToolFacts,
+    ToolRequest,
+    ValuePlace,
+    joined_context,
+    joined_model,
+)
+from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, ToolCall
+
+_MOST_ANCESTORS = 64
+_DEEPEST = 5
+_TOOL_NAME = re.compile(r"[A-Za-z_][\w\-]{0,79}")
+
+
+def with_shapes(spans: Mapping[str, SpanFacts]) -> Mapping[str, SpanFacts]:
+    """Return the spans of a tree with roles for those that only their shape tells: the same where tables tell all."""
+    if not any(map(_may_be_looked_at, spans.values())) or not _is_of_agent(spans.values()):
+        return spans
+    reading = _ShapeReading(spans)
+    return {**spans, **reading.agents, **reading.models, **reading.calls}
+
+
+class Places(NamedTuple):
+    """Which values of its span told a call."""
+
+    name: ValuePlace | None
+    """None for the span's name."""
+    arguments: ValuePlace | None
+    """None where only the request has them."""
+    call_id: ValuePlace | None
+    result: ValuePlace | None
+
+
+def places_of(call: ToolCall, look: SpanLook) -> Places:
+    """Return where the span of a call that was read by its shape has what the call is made of."""
+    captured = call.capture is Capture.CAPTURED
+    same = _fingerprint(call.arguments) if captured else b""
+    arguments = next((place for place, value in look.objects if captured and _fingerprint(value) == same), None)
+    if arguments is None and look.own is not None and (look.own[1].raw == call.arguments or not captured):
+        arguments = look.own[0]
+    call_id = next((place for place, text in look.texts if text == call.call_id), None)
+    return Places(_name_place(look, call.name), arguments, call_id, look.result_place)
+
+
+def _may_be_looked_at(span: SpanFacts) -> bool:
+    return (span.role is None and isinstance(span, LazySpanFacts)) or (span.role is not None and span.look is not None)
+
+
+def _is_of_agent(spans: Collection[SpanFacts]) -> bool:
+    """Say whether a dialect knows a key of these spans, or one is about tools: doors read no trace without."""
+    if any(span.role is not None or span.session_keys or span.join_attributes or span.run_id for span in spans):
+        return True
+    return any(look.names_tool for span in spans if (look := span.look) is not None)
+
+
+class _ShapeReading:
+    """What the spans of one tree say by their shape."""
+
+    def __init__(self, spans: Mapping[str, SpanFacts]) -> None:
+        self._spans = spans
+        self.models: dict[str, SpanFacts] = {}
+        self.agents: dict[str, SpanFacts] = {}
+        self.calls: dict[str, SpanFacts] = {}
+        ordered = sorted(spans.values(), key=time_order)
+        tools = [span for span in ordered if span.tool is not None]
+        requests = _requests(ordered)
+        self._asked = _unanswered(requests, tools)
+        if requests and not self._asked and not any(span.look for span in ordered if span.role is not None):
+            return
+        self._looks = {span.span_id: look for span in ordered if (look := span.look) is not None}
+        if not requests and all(span.look is not None for span in ordered if span.role is Role.MODEL):
+            self._read_models(ordered)
+            requests = _requests(self.models.values())
+            self._asked = _unanswered(requests, tools)
+            if tools and not requests:
+                self.models = {}  # a table knows this trace's models, or needs none
+        self._complete(tools)
+        candidates = [span for span in ordered if self._may_be_call(span)]
+        if self._asked:
+            self._match(candidates)
+        elif not requests:
+            self._take_self_described(candidates, tools)
+        self._read_agents()
+        self._correct_models([call.start for call in (*tools, *self.calls.values())])
+
+    def _correct_models(self, started: Sequence[int]) -> None:
+        """Leave out models that hold the agent's whole loop and no output; to a tool's own model nobody spoke."""
+        for span_id, span in list(self.models.items()):
+            model = span.model
+            if model is not None and model.without_output and any(span.start < at < span.end for at in started):
+                del self.models[span_id]
+            elif model is not None and any(above.span_id in self.calls for above in self._ancestors(span)):
+                unspoken = replace(model, new_user_message=None, user_messages=None)
+                self.models[span_id] = span.changed(model=unspoken)
+
+    def _read_agents(self) -> None:
+        """Read the agents above what was read: the outermost one is a turn."""
+        read = [*self.models.values(), *self.calls.values()]
+        for above in (above for span in read for above in self._ancestors(span)):
+            look = self._looks.get(above.span_id)
+            if above.role is None and look is not None and look.of_agent and above.span_id not in self.models:
+                self.agents[above.span_id] = above.changed(role=Role.AGENT, dialect=SHAPE, context=look.context)
+
+    # Models.
+
+    def _read_models(self, ordered: Sequence[SpanFacts]) -> None:
+        """Read the innermost spans with a conversation; of what one lacks, the only span around it may have it."""
+        speaking = {
+            span.span_id: span
+            for span in ordered
+            if span.role in (None, Role.MODEL) and (look := self._looks.get(span.span_id)) and look.model is not None
+        }
+        if any(not _is_mute(self._looks[span_id]) for span_id in speaking):
+            speaking = {span_id: span for span_id, span in speaking.items() if not _is_mute(self._looks[span_id])}
+        around = {above.span_id for span in speaking.values() for above in self._ancestors(span)}
+        read = [span for span in ordered if span.role is Role.MODEL]
+        beside = {above.span_id for span in read for above in (span, *self._ancestors(span))}
+        for span_id, span in speaking.items():
+            look = self._looks[span_id]
+            assert look.model is not None
+            if span.role is Role.MODEL and span.model is not None:
+                if not look.model.requests:
+                    continue
+                model = joined_model((span.model, look.model))
+                self.models[span_id] = span.changed(model=model, context=joined_context((span.context, look.context)))
+            elif span_id not in around and span_id not in beside and not look.of_tool:
+                if any(above.role is Role.MODEL for above in self._ancestors(span)):
+                    continue
+                self.models[span_id] = span.changed(
+                    role=Role.MODEL, dialect=SHAPE, model=look.model, context=look.context
+                )
+
+    # Executions.
+
+    def _complete(self, tools: Sequence[SpanFacts]) -> None:
+        """Give executions that a table read without arguments those that stand on the span all the same."""
+        for span in tools:
+            look, tool = self._looks.get(span.span_id), span.tool
+            if look is None or tool is None or tool.arguments.capture is not Capture.NOT_CAPTURED or "(" in tool.name:
+                continue
+            if look.own is not None and look.own[1].capture is Capture.CAPTURED:
+                self.calls[span.span_id] = span.changed(tool=replace(tool, arguments=look.own[1]))
+
+    def _may_be_call(self, span: SpanFacts) -> bool:
+        look = self._looks.get(span.span_id)
+        return look is not None and span.role is None and span.span_id not in self.models and not look.of_other
+
+    def _match(self, candidates: Sequence[SpanFacts]) -> None:
+        """Find the executions of requests: by call id, else by name and arguments; each request has one."""
+        by_id = {request.call_id: request for request in self._asked if request.call_id}
+        by_print: dict[bytes, list[ToolRequest]] = defaultdict(list)
+        for request in self._asked:
+            if request.arguments.capture is Capture.CAPTURED:
+                by_print[_fingerprint(request.arguments.raw)].append(request)
+        found: dict[object, list[SpanFacts]] = defaultdict(list)
+        for span in candidates:
+            look = self._looks[span.span_id]
+            ids = {text for _, text in look.texts if text in by_id}
+            if len(ids) > 1:
+                continue  # it is about several calls
+            for call_id in ids:
+                found[call_id].append(self._call(span, look, by_id[call_id], call_id))
+            if not ids and (same := self._same_arguments(look, by_print)) is not None:
+                found[_key_of(same)].append(self._call(span, look, same, None))
+        for key, calls in found.items():
+            most = 1 if isinstance(key, str) else sum(_key_of(request) == key for request in self._asked)
+            self.calls.update((span.span_id, span) for span in self._executions(calls, most))
+
+    def _same_arguments(self, look: SpanLook, asked: Mapping[bytes, Sequence[ToolRequest]]) -> ToolRequest | None:
+        """Return the request whose name and arguments a span has."""
+        for _, value in look.objects:
+            for request in asked.get(_fingerprint(value), ()):
+                if _name_place(look, request.name) is not None or _is_word_of(request.name, look.name):
+                    return request
+        return None
+
+    def _call(self, span: SpanFacts, look: SpanLook, request: ToolRequest, call_id: str | None) -> SpanFacts:
+        """Return the execution of this request, with the arguments that the span holds of it."""
+        arguments = self._own_arguments(look, request)
+        tool = ToolFacts(request.name, arguments, None, call_id, look.result, look.error)
+        return span.changed(role=Role.TOOL, dialect=SHAPE, tool=tool, look=look)
+
+    def _own_arguments(self, look: SpanLook, request: ToolRequest) -> Content:
+        """Return the arguments of a requested call on its span: what equals the request's, else shares keys with it."""
+        wanted, own = request.arguments, look.own
+        if wanted.capture is not Capture.CAPTURED or not is_mapping(wanted.raw):
+            return NO_CONTENT if own is None else own[1]
+        same, keys = _fingerprint(wanted.raw), wanted.raw.keys()
+        equal = [value for _, value in look.objects if _fingerprint(value) == same]
+        for value in equal or [value for _, value in look.objects if value and value.keys() <= keys]:
+            return Content(dict(value), Capture.CAPTURED)
+        found = None if own is None or own[1].capture is not Capture.CAPTURED else own[1].raw
+        return Content(found, Capture.CAPTURED) if is_mapping(found) and not keys.isdisjoint(found) else NO_CONTENT
+
+    def _executions(self, calls: Sequence[SpanFacts], most: int) -> list[SpanFacts]:
+        """Return of the spans about a request those that execute it: the outermost, tools first, then the earliest."""
+        ids = {call.span_id for call in calls}
+        outer = [call for call in calls if not any(above.span_id in ids for above in self._ancestors(call))]
+        outer.sort(key=lambda call: (not self._looks[call.span_id].of_tool, time_order(call)))
+        return [self._with_inner(call, calls) for call in outer[:most]]
+
+    def _with_inner(self, call: SpanFacts, calls: Sequence[SpanFacts]) -> SpanFacts:
+        """Add what the spans inside an execution say of the same call: arguments, a failure."""
+        tool = call.tool
+        assert tool is not None
+        for other in calls:
+            inner = other.tool
+            if inner is None or all(above.span_id != call.span_id for above in self._ancestors(other)):
+                continue
+            if tool.arguments.capture is not Capture.CAPTURED and inner.arguments.capture is Capture.CAPTURED:
+                tool = replace(tool, arguments=inner.arguments)
+            if not tool.error and inner.error:
+                tool = replace(tool, error=inner.error)
+        return call if tool is call.tool else call.changed(tool=tool)
+
+    def _take_self_described(self, candidates: Sequence[SpanFacts], tools: Sequence[SpanFacts]) -> None:
+        """Take spans as calls that say so themselves, where no model's request can be read.
+
+        Beside executions that tables read, only those inside of one that lacks arguments, or around it.
+        """
+        bare = {one.span_id: one for one in tools if one.tool and one.tool.arguments.capture is Capture.NOT_CAPTURED}
+        around = {above.span_id for one in bare.values() for above in self._ancestors(one)}
+        for span in candidates:
+            look = self._looks[span.span_id]
+            inside = any(above.span_id in bare for above in self._ancestors(span))
+            captured = look.own is not None and look.own[1].capture is Capture.CAPTURED
+            if tools and not (captured and (inside or span.span_id in around)):
+                continue
+            name = look.tool_name[1] if look.tool_name is not None else _last_word(look.name)
+            if not look.of_tool or "(" in name:
+                continue  # a span of several tools has no name
+            arguments = look.own[1] if look.own is not None else NO_CONTENT
+            named = look.tool_name is not None or _TOOL_NAME.fullmatch(name) is not None
+            call_id = None if look.call_id is None else look.call_id[1]
+            tool = ToolFacts(name, arguments, None, call_id, look.result, look.error, named=named)
+            self.calls[span.span_id] = span.changed(role=Role.TOOL, dialect=SHAPE, tool=tool, look=look)
+
+    def _ancestors(self, span: SpanFacts) -> Iterator[SpanFacts]:
+        above: SpanFacts | None = span
+        for _ in range(_MOST_ANCESTORS):
+            above = self._spans.get(above.parent_id) if above is not None else None
+            if above is None:
+                return
+            yield above
+
+
+def _is_mute(look: SpanLook) -> bool:
+    return look.model is None or look.model.without_output
+
+
+def _requests(spans: Iterable[SpanFacts]) -> list[ToolRequest]:
+    return [request for span in spans if span.model is not None for request in span.model.requests]
+
+
+def _unanswered(requests: Sequence[ToolRequest], tools: Sequence[SpanFacts]) -> list[ToolRequest]:
+    """Return the requests that no execution answers: none has the call id, nor one more of its name."""
+    ran = [span.tool for span in tools if span.tool is not None]
+    ids = {tool.call_id for tool in ran if tool.call_id}
+    left = [request for request in requests if not request.pseudo and request.call_id not in ids]
+    names = Counter(
+        tool.name for tool in ran if not tool.call_id or tool.call_id not in {one.call_id for one in requests}
+    )
+    free: list[ToolRequest] = []
+    for request in left:
+        if names[request.name] > 0:
+            names[request.name] -= 1
+        else:
+            free.append(request)
+    return list({_key_of(request) if request.call_id else id(request): request for request in free}.values())
+
+
+def _key_of(request: ToolRequest) -> object:
+    """Return what equal requests share: the call id, else the name and the arguments."""
+    return request.call_id or (request.name, _fingerprint(request.arguments.raw))
+
+
+def _name_place(look: SpanLook, name: str) -> ValuePlace | None:
+    """Return where a span holds this name by itself; None where it does not, or its own name has it."""
+    places = (place for place, text in look.texts if text == name)
+    return min(places, key=lambda place: (len(place.path), place.event != "", place), default=None)
+
+
+def _last_word(span_name: str) -> str:
+    """Return the last word of a span's name, which may be its tool's: `get_weather`, `execute_tool get_weather`."""
+    return span_name.rsplit(None, 1)[-1] if span_name else ""
+
+
+def _is_word_of(name: str, span_name: str) -> bool:
+    """Say whether a tool's name stands in its span's name by itself: `execute_tool f`, `f.call`, not `f_two`."""
+    before, found, after = span_name.partition(name)
+    apart = not before[-1:].isalnum() and not after[:1].isalnum() and "_" not in (before[-1:], after[:1])
+    return bool(found) and apart
+
+
+def _fingerprint(value: Any) -> bytes:
+    """Return a digest of arguments, equal for equal ones: writers drop nulls, and write 3 as 3.0."""
+    text = json.dumps(_canonical(value, 0), sort_keys=True, default=str)
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def _canonical(value: Any, depth: int) -> Any:
+    if depth > _DEEPEST * 4:
+        return "..."
+    if is_mapping(value):
+        return {str(key): _canonical(inner, depth + 1) for key, inner in value.items() if inner is not None}
+    if is_sequence(value):
+        return [_canonical(inner, depth + 1) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

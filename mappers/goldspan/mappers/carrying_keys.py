@@ -1,0 +1,57 @@
+"""Attribute keys that may hold something of a call or of a conversation, by their words (reading by shape).
+
+gen_ai.input.messages, llamaindex.step.input_summary, toolArgs     may carry
+http.request.method, db.query.text, user.name                      never do: a span with such keys alone is plain
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+CALL_WORDS = frozenset({"tool", "tools", "toolcall", "function", "functions", "functioncall"})
+INPUT_WORDS = frozenset({"input", "inputs", "arguments", "argument", "args", "kwargs", "parameters", "params"})
+OUTPUT_WORDS = frozenset(
+    {"output", "outputs", "completion", "completions", "response", "result", "results", "choice", "choices"}
+    | {"answer", "return", "returned", "generation"}
+)
+_SAYING = ("output", "outputs", "messages", "message", "prompt", "prompts", "completion", "completions", "llm")
+_CARRYING = (CALL_WORDS | INPUT_WORDS).union(_SAYING, ("conversation",))
+_TOOL_WORDS = frozenset({"tool", "tools", "toolcall", "functioncall"})
+CARRYING_PARTS = (
+    *(b"tool", b"Tool", b"TOOL", b"unction", b"nput", b"rgument", b"args", b"Args", b"aram", b"utput"),
+    *(b"essage", b"rompt", b"ompletion", b"onversation", b"llm", b"LLM"),
+)
+"""Parts of words: a key that may carry has one of them, but for keys in capitals."""
+_NO_CONTENT = re.compile(
+    r"(?:http|db|rpc|messaging|graphql|faas|url|net|network|server|client|code|exception|thread|process|aws|k8s)\."
+)
+OTHER_WORK = re.compile(r"(?:http|db|rpc|messaging|graphql|faas)\.")
+"""How keys of spans begin that are of a request, a database or a queue."""
+
+
+@lru_cache(maxsize=4096)
+def words_of(key: str) -> frozenset[str]:
+    """Return the words of a key or a name, in any way of writing: `tool.call.arguments`, `toolArgs`, `tool_input`."""
+    return frozenset(word.lower() for word in _WORD.findall(key))
+
+
+@lru_cache(maxsize=4096)
+def may_carry(key: str) -> bool:
+    """Say whether an attribute with this key may hold something of a call or of a conversation."""
+    return not _CARRYING.isdisjoint(words_of(key)) and _NO_CONTENT.match(key) is None
+
+
+@lru_cache(maxsize=4096)
+def names_tool(key: str) -> bool:
+    """Say whether a key is about tools: a trace with one is an agent's, even if no dialect knows any key of it."""
+    return not _TOOL_WORDS.isdisjoint(words_of(key)) and _NO_CONTENT.match(key) is None
+
+
+def any_names_tool(encoded: bytes) -> bool:
+    """Say whether there may be such a key in encoded spans, at little cost where the word is nowhere."""
+    return (b"ool" in encoded or b"OOL" in encoded or b"unction" in encoded) and _TOOL_KEY.search(encoded) is not None
+
+
+_TOOL_KEY = re.compile(rb"\n[\x04-\x7f][\w.\-/: ]*?(?:tool|Tool|TOOL|unction_?[cC]all)[\w.\-/: ]*\x12")

@@ -1,0 +1,369 @@
+"""What a span says by the shape of its values, with no instrumentation named: what is read below all tables.
+
+A table knows keys. This reader knows how models speak (messages, requests, results), how values are wrapped (JSON in
+JSON, Python reprs, `a.b.0.c`) and common words of keys. It gives a span no role: what looks like the arguments of a
+call is a call only if a model requested it, or the span says so, and that only the other spans of the trace tell
+(`assembly/shaped_calls.py`).
+
+    llamaindex.step.input_summary = "ToolCall(tool_name='book', tool_kwargs={'seat': 7}, tool_id='c1')"
+        texts:   tool_name 'book', tool_id 'c1'        objects: tool_kwargs {'seat': 7}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from goldspan.mappers.carrying_keys import (
+    CALL_WORDS,
+    INPUT_WORDS,
+    OTHER_WORK,
+    OUTPUT_WORDS,
+    names_tool,
+    words_of,
+)
+from goldspan.mappers.dialects.reading.dialect_table import asked_for_tools, error_of
+from goldspan.mappers.dialects.reading.model_messages import (
+    CHOICE,
+    INPUT_EVENTS,
+    end_of_input,
+    event_message,
+    last_answer,
+    nested,
+    requests_in,
+)
+from goldspan.mappers.dialects.reading.value_parsing import describes_parameters, read_arguments, read_content
+from goldspan.mappers.span_facts import ContextFacts, ModelFacts, SpanLook, ValuePlace
+from goldspan.mappers.spans import EventView, SpanView
+from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.messages import is_definition, raw_messages, role_of
+from goldspan.scoring.recorded_values import read_value
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
+
+_KINDS = frozenset({"kind", "type", "subtype", "step", "operation", "category", "class", "method"})
+_MODELS = frozenset({"chat", "generation", "llm", "model", "completion"})
+_OTHERS = frozenset(
+    {"agent", "workflow", "chain", "embedding", "evaluator", "flow", "guardrail", "retriever", "rag", "reranker"}
+)
+_ERRORS = frozenset({"error", "exception", "failure"})
+_NO_ERRORS = frozenset({"", "false", "none", "null", "ok"})
+_SEPARATORS = re.compile(r"[^a-z]+")
+_TOOL_KIND = re.compile(r"(?:tools?|function)(?:call|execution|use)?$")
+"""How kinds of tools end, without what divides their words."""
+_SHORT = 200
+"""Characters of a text that may be a name, an id or a kind."""
+_MOST_TEXTS = 64
+_MOST_OBJECTS = 16
+_MOST_MEMBERS = 64
+_MOST_MESSAGES = 2_000
+
+
+def says_kind(key: str) -> bool:
+    """Say whether a key is that of a kind."""
+    return not words_of(key).isdisjoint(_KINDS)
+
+
+def is_tool_kind(kind: str) -> bool:
+    """Say whether a kind is a tool's: `TOOL`, `execute_tool`, `toolCall`, not `tools/list`."""
+    return _TOOL_KIND.search(_SEPARATORS.sub("", kind.lower())) is not None
+
+
+def says_tool(text: str) -> bool:
+    """Say whether a kind, a key or the name of a span is a tool's."""
+    return not CALL_WORDS.isdisjoint(words_of(text)) or "toolcall" in text.lower()
+
+
+# How values are wrapped.
+
+_NUMBERED = re.compile(r"\.\d{1,7}(?:\.|$)")
+_CUT_REPR = re.compile(r"[A-Za-z_][\w.]*\(\w+=")
+_NAMED_TEXT = re.compile(r"(\w+)='([^'\\]{1,200})'")
+
+
+def _unflattened(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return attributes with those that have a position in their key, a.b.0.c = x, as a.b = [{c: x}]."""
+    lists: dict[str, dict[str, Any]] = {}
+    whole: dict[str, Any] = {}
+    for key, value in attributes.items():
+        found = _NUMBERED.search(key) if isinstance(key, str) else None  # pyright: ignore
+        if found is None:
+            whole[key] = value
+        else:
+            lists.setdefault(key[: found.start()], {})[key[found.start() + 1 :]] = value
+    return {**whole, **{key: nested(below) for key, below in lists.items()}}
+
+
+def _weight(messages: Iterable[Mapping[str, Any]]) -> int:
+    return sum(10 + 3 * (role_of(one) == "user") for one in messages)
+
+
+# The look.
+
+
+class _Look:
+    """What was found in the values of one span so far."""
+
+    def __init__(self) -> None:
+        self.texts: dict[ValuePlace, str] = {}
+        self.objects: dict[ValuePlace, Any] = {}
+        self.results: dict[ValuePlace, Any] = {}
+        self.given: dict[ValuePlace, Any] = {}
+        """What stands at keys of arguments."""
+        self.kinds: list[str] = []
+        self.error = ""
+        self.counts_tokens = False
+        self.spoken: dict[bool, list[Mapping[str, Any]]] = {True: [], False: []}
+        self.said: dict[bool, list[Mapping[str, Any]]] = {}
+        """Messages that are an event each."""
+        self.definitions: Any = None
+
+    def add(self, key: str, value: Any, event: str = "") -> None:
+        """Look at an attribute of the span, or of one of its events."""
+        words = words_of(key)
+        said = words | words_of(event)
+        self.counts_tokens = self.counts_tokens or not words.isdisjoint({"tokens", "token", "usage"})
+        place = ValuePlace(key, event)
+        out = not OUTPUT_WORDS.isdisjoint(said) and words.isdisjoint({"input", "prompt"})
+        if isinstance(value, str) and len(value) <= _SHORT:
+            self._note_text(place, value, words)
+        found = read_value(value)
+        if found is value and isinstance(value, str):
+            self._note_cut_repr(place, value)
+        if not is_mapping(found) and not is_sequence(found):
+            if out:
+                self.results.setdefault(place, value)
+            elif not words.isdisjoint(INPUT_WORDS):
+                self.given[place] = value
+            return
+        messages = list(islice(raw_messages(found), _MOST_MESSAGES))
+        spoken = any(map(role_of, messages))
+        if spoken or (out and messages):
+            self.note_messages(messages, out=out)
+        if out:
+            self.results.setdefault(place, found)
+        elif len(messages) == 1 and spoken and role_of(messages[0]) == "tool":
+            inside = place._replace(path=(0, "content") if is_sequence(found) else ("content",))
+            self.note_object(inside, messages[0].get("content"), given=not words.isdisjoint(INPUT_WORDS))
+        elif not spoken:
+            self.note_object(place, found if is_mapping(found) else value, given=not words.isdisjoint(INPUT_WORDS))
+        if self.definitions is None and not words.isdisjoint({"tools", "functions", "definitions"}):
+            self.definitions = value
+
+    @property
+    def of_other(self) -> bool:
+        """Its kind says that it is no tool's."""
+        kinds = frozenset[str]().union(*map(words_of, self.kinds))
+        return not any(map(says_tool, self.kinds)) and not kinds.isdisjoint(_OTHERS | _MODELS)
+
+    @property
+    def of_agent(self) -> bool:
+        """Its kind says that it is an agent's."""
+        return any("agent" in words_of(kind) and not says_tool(kind) for kind in self.kinds)
+
+    @property
+    def of_tool(self) -> bool:
+        """Its kind says that it is a tool's, or the keys of a name and of arguments do."""
+        if any(map(is_tool_kind, self.kinds)):
+            return True
+        return self.first(_names_tool) is not None and any(says_tool(place.key) for place in self.given)
+
+    def own(self, attributes: Mapping[str, Any], name: str) -> tuple[ValuePlace, Content] | None:
+        """Return what stands where the arguments of the tool of this name do; None where nothing does."""
+        read = {place: read_arguments(value, attributes).content for place, value in self.given.items()}
+        captured = {place: one for place, one in read.items() if one.capture is Capture.CAPTURED}
+        if not captured:
+            return next(((place, one) for place, one in read.items() if one is not NO_CONTENT), None)
+        captured = {place: one for place, one in captured.items() if one.raw and not describes_parameters(one.raw)}
+        if not captured:
+            return None  # a schema, or nothing: that may as well say that arguments are not recorded
+        plain = {place: found for place, one in captured.items() if (found := _without_envelope(one, name)) is not None}
+        if plain:
+            (place, found), *others = plain.items()
+            unclear = any(one.raw != found.raw for _, one in others)
+            return place, Content(found.raw, Capture.UNPARSABLE) if unclear else found
+        place, found = next(iter(captured.items()))
+        inside = place._replace(path=(*place.path, *_inner_keys(found.raw)[:1]))
+        return inside, Content(found.raw, Capture.UNPARSABLE)
+
+    @property
+    def of_model(self) -> bool:
+        """Its kind says that it is a model's, or it counts tokens."""
+        return self.counts_tokens or any(not _MODELS.isdisjoint(words_of(kind)) for kind in self.kinds)
+
+    def first(self, fits: Callable[[ValuePlace], bool]) -> tuple[ValuePlace, str] | None:
+        """Return the plainest of the short texts whose place fits."""
+        found = ((len(place.path), place.event != "", place, text) for place, text in self.texts.items() if fits(place))
+        best = min(found, default=None)
+        return None if best is None else best[2:]
+
+    def note_messages(self, messages: list[Mapping[str, Any]], *, out: bool) -> None:
+        """Keep the larger of two conversations; an output with messages of users is a transcript."""
+        out = out and all(role_of(one) != "user" for one in messages)
+        if _weight(messages) > _weight(self.spoken[out]):
+            self.spoken[out] = messages
+
+    def _note_text(self, place: ValuePlace, value: str, words: frozenset[str]) -> None:
+        text = value.strip('"')
+        if len(self.texts) < _MOST_TEXTS:
+            self.texts[place] = text
+        if not place.event and says_kind(place.key) and len(text) < 60:
+            self.kinds.append(text)
+        if not place.event and not words.isdisjoint(_ERRORS) and text.lower() not in _NO_ERRORS:
+            self.error = self.error or text
+
+    def _note_cut_repr(self, place: ValuePlace, value: str) -> None:
+        """Take the short texts of a repr that is cut, or holds what is no literal."""
+        if _CUT_REPR.match(value):
+            for name, text in islice(_NAMED_TEXT.findall(value[: _SHORT * 10]), 8):
+                self.texts.setdefault(ValuePlace(place.key, place.event, (name,)), text)
+
+    def note_object(self, place: ValuePlace, value: Any, *, given: bool = False) -> None:
+        """Note what may be arguments, and what is inside of it; `given` says that its key is one of arguments."""
+        found = read_value(value)
+        if is_sequence(found) and len(found) == 1:
+            found, place = read_value(found[0]), place._replace(path=(*place.path, 0))
+        if given:
+            self.given[place] = found if is_mapping(found) else value
+        if not is_mapping(found) or describes_parameters(found) or is_definition(found):
+            return
+        if len(self.objects) < _MOST_OBJECTS:
+            self.objects[place] = found
+        for name, inner in islice(found.items(), _MOST_MEMBERS if len(place.path) < 2 else 0):
+            below = place._replace(path=(*place.path, str(name)))
+            if isinstance(inner, str) and len(inner) <= _SHORT and len(self.texts) < _MOST_TEXTS:
+                self.texts[below] = inner
+            if isinstance(inner, dict | list | str):
+                self.note_object(below, inner)
+
+
+def _names_tool(place: ValuePlace) -> bool:
+    """Say whether a key is that of a tool's name. `code.function.name` is where a span was started."""
+    words = words_of(str(place.path[-1]) if place.path else place.key)
+    return (
+        "name" in words and not words.isdisjoint(CALL_WORDS) and words.isdisjoint({"agent", "model", "scope", "code"})
+    )
+
+
+def _names_call(place: ValuePlace) -> bool:
+    words = words_of(str(place.path[-1]) if place.path else place.key)
+    return "id" in words and not words.isdisjoint({"call", "tool", "toolcall"})
+
+
+_OF_CALLS = frozenset({"name", "id", "type", "call", "tool", "config", "options", "run", "method", "str"}) | INPUT_WORDS
+
+
+def _inner_keys(found: object) -> list[str]:
+    """Return the keys under which an object may be an envelope around arguments, the likelier first."""
+    items = found.items() if is_mapping(found) else ()
+    keys = [key for key, value in items if is_mapping(value) and not words_of(key).isdisjoint(INPUT_WORDS)]
+    return sorted(keys, key=lambda key: key != "kwargs")
+
+
+def _without_envelope(arguments: Content, name: str) -> Content | None:
+    """Return arguments that are in no envelope, or in one that has the tool's name; None where that is open."""
+    found, inner = arguments.raw, _inner_keys(arguments.raw)
+    if not is_mapping(found):
+        return None
+    if not inner or not ("kwargs" in inner or all(words_of(key) <= _OF_CALLS for key in found)):
+        return arguments
+    if len(inner) == 1 and len(found) > 1 and name and name in found.values():
+        return Content(found[inner[0]], Capture.CAPTURED)
+    return None
+
+
+def look_at(view: SpanView, *, content: bool) -> SpanLook | None:
+    """Return what a span says by the shape of its values; None if that is nothing, or it does other work."""
+    attributes = view.attributes
+    if any(isinstance(key, str) and OTHER_WORK.match(key) for key in attributes):
+        return None
+    look = _Look()
+    for key, value in _unflattened(attributes).items():
+        if isinstance(key, str) and value not in (None, "", [], {}):
+            look.add(key, value)
+    for event in view.events:
+        _look_at_event(look, event)
+    for out, messages in look.said.items():
+        look.note_messages(messages, out=out)
+    model = _model_of(look, attributes)
+    if model is None and not look.objects and not look.texts and not look.given:
+        return None
+    inputs, outputs, name = look.spoken[False], look.spoken[True], look.first(_names_tool)
+    of_tool = ((place, value) for place, value in look.results.items() if says_tool(place.key))
+    result_place, result = next(of_tool, next(iter(look.results.items()), (None, None)))
+    context = ContextFacts(
+        NO_CONTENT if not inputs else end_of_input(inputs).user_text,
+        last_answer(outputs) if content and outputs else NO_CONTENT,
+        read_content(inputs) if content and inputs else NO_CONTENT,
+        read_content(look.definitions) if content else NO_CONTENT,
+    )
+    return SpanLook(
+        view.name,
+        view.scope_name,
+        tuple(look.texts.items()),
+        tuple(look.objects.items()),
+        any(names_tool(key) for key in attributes if isinstance(key, str)),  # pyright: ignore
+        look.of_tool,
+        look.of_agent,
+        look.of_other,
+        look.own(attributes, "" if name is None else name[1]),
+        name,
+        look.first(_names_call),
+        model,
+        context,
+        read_content(result) if content else NO_CONTENT,
+        result_place,
+        look.error or error_of(view, attributes),
+    )
+
+
+def _look_at_event(look: _Look, event: EventView) -> None:
+    """Look at an event. Its attributes by the words of its name, too: `LLMChatEnd`, `gen_ai.choice`."""
+    name, attributes = event.name, event.attributes
+    words = words_of(name)
+    if "exception" in words:
+        look.error = look.error or str(attributes.get("exception.message") or "exception")
+        return
+    if name in INPUT_EVENTS or name == CHOICE:
+        message = event_message(event)
+        look.said.setdefault(name == CHOICE, []).append(message)
+        if role_of(message) == "tool":  # on a tool's own span these are what it was called with, and what it returned
+            look.note_object(ValuePlace("content", name), attributes.get("content"), given=True)
+        elif "message" in attributes:
+            look.results.setdefault(ValuePlace("message", name), attributes["message"])
+        return
+    held = _unflattened(attributes)
+    calls = next((value for key, value in held.items() if key.rpartition(".")[2] in {"tool_calls", "toolCalls"}), None)
+    if calls is not None and is_sequence(requests := read_value(calls)):
+        look.note_messages([{"role": "assistant", "tool_calls": requests}], out=True)
+    for key, value in held.items():
+        if value not in (None, "", [], {}):
+            look.add(key, value, name)
+
+
+def _model_of(look: _Look, attributes: Mapping[str, Any]) -> ModelFacts | None:
+    """Return what a span says of a model call: by its messages, or as the kind of span that it says it is."""
+    inputs, outputs = look.spoken[False], look.spoken[True]
+    requests = requests_in(outputs) if outputs else ()
+    speaks = any(role_of(one) == "assistant" for one in outputs)
+    if not requests and not speaks and not look.of_model:
+        return None
+    end = end_of_input(inputs)
+    return ModelFacts(
+        requests,
+        end.answered,
+        end.new_user_message,
+        unseen_requests=not requests and asked_for_tools(attributes),
+        user_messages=end.user_messages,
+        without_output=not requests and not speaks,
+    )
+
+
+@lru_cache(maxsize=4096)
+def names_session(key: str) -> bool:
+    """Say whether a key is that of a session's id by its words; `thread.id` is the thread that a span ran in."""
+    words = words_of(key)
+    named = "id" in words and not words.isdisjoint({"session", "conversation", "thread"})
+    return named and words.isdisjoint({"mcp", "parent", "user"}) and key != "thread.id"
