@@ -248,8 +248,8 @@ def renaming(kept: re.Pattern[str]) -> Change:
     return lambda documents, _: each_span(documents, lambda span: each_attribute(span, rename))
 
 
-transformation("keys outside the conventions renamed")(renaming(_CONVENTIONS))
-transformation("all keys renamed")(renaming(re.compile(r"(error|exception)\.")))
+transformation("keys outside the conventions renamed", "session")(renaming(_CONVENTIONS))
+transformation("all keys renamed", "session")(renaming(re.compile(r"(error|exception)\.")))
 
 
 @transformation("scopes renamed")

@@ -34,6 +34,7 @@ _IMPORTED = {
 """What a dialect imports, and what in its source uses that."""
 _BETWEEN = " :./"
 """Marks between the words of a span's name."""
+_REPR = re.compile(r"\{'|\w+\(")
 _LONGEST_KIND = 40
 _MOST_KINDS = 3
 
@@ -129,6 +130,10 @@ def _name_from(found: ShapedTools, mark: _Mark) -> str:
 
 def _table(found: ShapedTools, mark: _Mark, name: str, spans: Mapping[SpanRef, SpanView]) -> str:
     """Return the source of one `DialectTable`, with what it needs before it."""
+
+    def source(place: ValuePlace) -> str:
+        return _source(place, is_repr=_is_repr(place, found, spans))
+
     before: list[str] = []
     fields = [f'    name="{name}",', f"    rules=({_rule(mark)},),"]
     if found.name is None or _is_quoted(found, spans):
@@ -137,16 +142,16 @@ def _table(found: ShapedTools, mark: _Mark, name: str, spans: Mapping[SpanRef, S
         if given := ", ".join(f"{what}=({_text(affix)},)" for what, affix in affixes.items() if affix):
             fields.append(f"    span_name_affixes=Affixes({given}),")
     elif found.name.path or found.name.event:
-        before.append(_NAME_HOOK.format(constant=name.upper(), name=name, source=_source(found.name)))
+        before.append(_NAME_HOOK.format(constant=name.upper(), name=name, source=source(found.name)))
         fields.append(f"    tool_hook=_with_name_of_{name},")
     else:
         fields.append(f"    tool_name=({_text(found.name.key)},),")
     if found.arguments is not None:
-        fields.append(f"    arguments=({_source(found.arguments, python_repr=_is_repr(found, spans))},),")
+        fields.append(f"    arguments=({source(found.arguments)},),")
     if found.call_id is not None:
-        fields.append(f"    call_id=({_source(found.call_id)},),")
+        fields.append(f"    call_id=({source(found.call_id)},),")
     if found.result is not None:
-        fields.append(f"    result=({_source(found.result)},),")
+        fields.append(f"    result=({source(found.result)},),")
     if found.session is not None and not found.session_known:
         fields.append(f"    session_keys=({_text(found.session)},),")
     notes = "".join(f"# {note}\n" for note in _notes(found, mark))
@@ -183,11 +188,10 @@ def _is_quoted(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> bool:
     return any(isinstance(value, str) and value[:1] == '"' for value in values)
 
 
-def _is_repr(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> bool:
-    """Say whether arguments are written as Python literals."""
-    place = found.arguments
-    values = (spans[ref].attributes.get(place.key) for ref in found.spans if place is not None and ref in spans)
-    return any(isinstance(value, str) and value.startswith("{'") for value in values)
+def _is_repr(place: ValuePlace, found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> bool:
+    """Say whether a value is written as Python writes it."""
+    values = (spans[ref].attributes.get(place.key) for ref in found.spans if ref in spans)
+    return any(isinstance(value, str) and _REPR.match(value) is not None for value in values)
 
 
 _NAME_HOOK = """{constant}_NAME = {source}
@@ -224,11 +228,11 @@ def _rule(mark: _Mark) -> str:
     return f"Rule({', '.join(parts)})"
 
 
-def _source(place: ValuePlace, *, python_repr: bool = False) -> str:
+def _source(place: ValuePlace, *, is_repr: bool) -> str:
     event = f", event={_text(place.event)}" if place.event else ""
-    steps = ", ".join(_text(step) if isinstance(step, str) else str(step) for step in place.path)
-    take = f", take=at({steps})" if place.path else ""
-    return f"Source({_text(place.key)}{event}{take}{', python_repr=True' if python_repr else ''})"
+    steps = [_text(step) if isinstance(step, str) else str(step) for step in place.path]
+    take = f", take=at({', '.join([*steps, *(['reprs=True'] if is_repr else [])])})" if steps else ""
+    return f"Source({_text(place.key)}{event}{take}{', python_repr=True' if is_repr and not steps else ''})"
 
 
 def _text(value: str) -> str:

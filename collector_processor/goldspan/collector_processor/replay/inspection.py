@@ -54,7 +54,7 @@ class Inspection:
         turns = [turn for session in self.sessions for turn in session.turns]
         shown = all(turn.calls_visible and not turn.doubts for turn in turns)
         known = all(call.capture is Capture.CAPTURED and not call.argument_captures for call in self.calls)
-        return bool(self.calls) and shown and known and not self.unknown_tools
+        return bool(self.calls) and shown and known
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `config/inspect.schema.json` describes."""

@@ -35,12 +35,13 @@ def decoded_dict(value: Any) -> dict[str, Any] | None:
     return value if is_dict(value) else None
 
 
-def at(*path: str | int) -> Take:
-    """Return a step that follows a path of keys and positions, and reads JSON text and Python reprs on the way."""
+def at(*path: str | int, reprs: bool = False) -> Take:
+    """Return a step that follows a path of keys and positions, and decodes JSON text on the way, or Python `reprs`."""
+    read = read_value if reprs else decoded
 
     def take(value: Any) -> Any:
         for step in path:
-            value = read_value(value)
+            value = read(value)
             if isinstance(step, str):
                 value = value.get(step) if is_mapping(value) else None
             else:
