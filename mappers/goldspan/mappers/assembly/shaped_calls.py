@@ -266,12 +266,12 @@ class _ShapeReading:
             self.calls[span.span_id] = span.changed(role=Role.TOOL, dialect=SHAPE, tool=tool, look=look)
 
     def _ancestors(self, span: SpanFacts) -> Iterator[SpanFacts]:
-        above: SpanFacts | None = span
         for _ in range(_MOST_ANCESTORS):
-            above = self._spans.get(above.parent_id) if above is not None else None
+            above = self._spans.get(span.parent_id)
             if above is None:
                 return
             yield above
+            span = above
 
 
 def _is_mute(look: SpanLook) -> bool:

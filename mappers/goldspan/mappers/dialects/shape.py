@@ -277,11 +277,11 @@ def _without_envelope(arguments: Content, name: str) -> Content | None:
 def look_at(view: SpanView, *, content: bool) -> SpanLook | None:
     """Return what a span says by the shape of its values; None if that is nothing, or it does other work."""
     attributes = view.attributes
-    if any(isinstance(key, str) and OTHER_WORK.match(key) for key in attributes):
+    if any(isinstance(key, str) and OTHER_WORK.match(key) for key in attributes):  # pyright: ignore
         return None
     look = _Look()
     for key, value in _unflattened(attributes).items():
-        if isinstance(key, str) and value not in (None, "", [], {}):
+        if isinstance(key, str) and value not in (None, "", [], {}):  # pyright: ignore
             look.add(key, value)
     for event in view.events:
         _look_at_event(look, event)
