@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from goldspan.collector_processor.encoded_spans.call_records import decode_record, encode_record
 from goldspan.collector_processor.replay.dialect_proposals import proposal
 from goldspan.collector_processor.replay.inspection import Inspection, inspect_spans
 from goldspan.collector_processor.replay.shaped_tools import ShapedTools
+from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable
 from goldspan.mappers.installed_dialects import built_in_dialects
@@ -273,6 +275,15 @@ def test_the_dialect_proposed_for_a_wild_recording_reads_its_calls(recording: st
             if call.span.span_id in proposed:
                 same = proposed[call.span.span_id]
                 assert (same.name, same.arguments.raw, same.call_id) == (call.name, call.arguments, call.call_id)
+
+
+@pytest.mark.parametrize("recording", ["py-llama-index-otel", "js-tanstack-ai", "py-langwatch"])
+def test_records_of_a_journal_give_the_same_calls(recording: str) -> None:
+    """What a span says by its shape is a part of its record: a restarted gateway reads what it would have read."""
+    facts = list(DialectRegistry().facts(views_of(recording), content=False))
+    restored = [decode_record(encode_record(fact)) for fact in facts]
+    assert assemble(restored) == assemble(facts)
+    assert any(session.turns for session in assemble(restored))
 
 
 # The command line.

@@ -40,6 +40,7 @@ from goldspan.mappers.span_facts import (
     Record,
     ResourceFacts,
     SpanFacts,
+    SpanLook,
     ToolFacts,
     ToolRequest,
 )
@@ -329,7 +330,7 @@ def _parts(text: str) -> Iterator[str]:
 
 _KINDS = (
     *(SpanFacts, LogFacts, ToolFacts, ModelFacts, ToolRequest, ContextFacts, ResourceFacts, Content),
-    *(SpanEvidence, RequestEvidence, ResultEvidence),
+    *(SpanEvidence, RequestEvidence, ResultEvidence, SpanLook),
 )
 _ENCODING = "msgpack, defaults left out"
 SCHEMA = hashlib.sha256(

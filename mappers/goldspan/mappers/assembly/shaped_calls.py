@@ -73,7 +73,7 @@ def places_of(call: ToolCall, look: SpanLook) -> Places:
 
 
 def _may_be_looked_at(span: SpanFacts) -> bool:
-    return (span.role is None and isinstance(span, LazySpanFacts)) or (span.role is not None and span.look is not None)
+    return (span.role is None and isinstance(span, LazySpanFacts)) or span.look is not None
 
 
 def _is_of_agent(spans: Collection[SpanFacts]) -> bool:
