@@ -15,7 +15,7 @@ from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Label
-from rigs.span_facts import agent, captured, model, tool
+from rigs.span_facts import agent, captured, model, plain, tool
 
 WANTED = load_goldens(
     {
@@ -138,3 +138,12 @@ def test_a_trace_lacks_what_its_turns_may_need(lost: bool | None, lost_text: boo
     reading.add(tool("t", "a", "gone"))
     fragments = reading.reading.fragments((), lambda _: None)
     assert reading.lacks_records_of(fragments) is (lost is not None)
+
+
+def test_a_trace_of_plain_spans_lost_no_calls() -> None:
+    trace = TraceRecords("t")
+    assert not trace.has_calls
+    trace.add(plain("t", "p"))
+    assert not trace.has_calls
+    trace.add(tool("t", "a"))
+    assert trace.has_calls

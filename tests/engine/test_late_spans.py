@@ -6,11 +6,13 @@ import pytest
 
 from goldspan.collector_processor.emit.evaluation import Level
 from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.mappers.assembly.trace_reading import TraceReading
 from goldspan.mappers.span_facts import PlainSpanFacts
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.verdict import Label
-from rigs.span_facts import agent, plain, tool
+from rigs.span_facts import SECOND, agent, plain, tool
 
 GOLDENS = load_goldens(
     {"golden_set": "late", "goldens": [{"session": "s", "turns": [{"calls": [{"name": "f"}]}]}]},
@@ -75,3 +77,16 @@ def test_a_span_that_comes_again_is_released_in_time_and_with_the_spans_after_it
         assert engine.feed(spans[0].changed(version=(int(now * 1e9), 0, "")), now)
         assert not engine.poll(now).released
     assert engine.poll(20.0).released == {span.ref for span in spans}
+
+
+def test_dropped_turns_that_follow_each_other_within_a_gap_are_one_run() -> None:
+    reading = TraceReading()
+    for at, (start, end) in enumerate([(1, 5), (8, 12), (100, 110), (102, 103)]):
+        reading.add(agent("1" * 32, f"{at:016x}", start=start, end=end))
+    state = SessionState("s", 0.0)
+    state.drop_runs(reading.fragments((), lambda _: None), 10 * SECOND)
+    assert state.dropped == ((SECOND, 12 * SECOND), (100 * SECOND, 110 * SECOND))
+    later = TraceReading()
+    later.add(agent("2" * 32, "f" * 16, start=115, end=116))
+    state.drop_runs(later.fragments((), lambda _: None), 10 * SECOND)
+    assert state.dropped == ((SECOND, 12 * SECOND), (100 * SECOND, 116 * SECOND))
