@@ -68,6 +68,10 @@ class LogEntry:
     """The check sum of what precedes the body, and of both."""
 
 
+Identity = tuple[int, int]
+"""Device and number of a file."""
+
+
 @dataclass(slots=True)
 class _Segment:
     path: Path
@@ -82,6 +86,8 @@ class _Segment:
     """Some of it could not be read, so it stays."""
     file: int | None = None
     """Its descriptor, through which it can be read when its name is gone."""
+    meant: Identity | None = None
+    """Which file its path means; known of one that is written to."""
     unsynced: bool = False
     """A sync of it failed. The system says so once, so nothing that waits for one may be acknowledged."""
 
@@ -222,7 +228,7 @@ class BodyLog:
                 if segment.file is not None and not is_at(segment.path, identity(segment.file)):
                     file = _copied(segment.file, segment.path)
                     segment.close()
-                    segment.file = file
+                    segment.file, segment.meant = file, identity(file)
 
     def _end_segment(self) -> None:
         """Write to the current segment no more. What waits for a sync of it is written, or is not acknowledged."""
@@ -236,13 +242,14 @@ class BodyLog:
     def _open(self, size: int) -> _Segment:
         """Return the segment to write to: a new one if the last is full or of an earlier process."""
         if (segment := self._current) is not None and segment.size + size <= self._segment_bytes:
-            if segment.file is None or not is_at(segment.path, identity(segment.file)):
+            if segment.meant is None or not is_at(segment.path, segment.meant):
                 raise OSError(errno.ESTALE, "was deleted or replaced", str(segment.path))
             return segment
         self._end_segment()
         segment = _Segment(self._folder / f"bodies-{self._next:016d}.log")
         segment.file = os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600)
         try:
+            segment.meant = identity(segment.file)
             if self._sync:
                 sync_folder(self._folder)
         except OSError:
@@ -374,10 +381,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(file)
     finally:
         os.close(file)
-
-
-Identity = tuple[int, int]
-"""Device and number of a file."""
 
 
 def identity(file: int | Path) -> Identity:
