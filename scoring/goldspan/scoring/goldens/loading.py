@@ -124,11 +124,14 @@ _OF_A_LINK = (
 
 def _leads_out(path: Path) -> bool:
     """Tell whether a link on the way leads out of the folder, or of the working directory if the path is in that."""
-    if not path.is_file():
-        return False  # nothing was read
-    named, here = path.absolute(), Path.cwd()
-    inside = here if named.is_relative_to(here) else named.parent
-    return not named.resolve().is_relative_to(inside.resolve())
+    try:
+        if not path.is_file():
+            return False  # nothing was read
+        named, here = path.absolute(), Path.cwd()
+        inside = here if named.is_relative_to(here) else named.parent
+        return not named.resolve().is_relative_to(inside.resolve())
+    except OSError:
+        return False  # as the mistake says, which was made by reading it
 
 
 def _mistakes(notes: MistakeCollector) -> list[Mistake]:
