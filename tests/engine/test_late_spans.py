@@ -6,7 +6,7 @@ import pytest
 
 from goldspan.collector_processor.emit.evaluation import Level
 from goldspan.collector_processor.engine.engine import Engine
-from goldspan.collector_processor.engine.session_scorer import SessionState
+from goldspan.collector_processor.engine.session_scorer import SessionState, SessionStep, next_step
 from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.mappers.assembly.trace_reading import TraceReading
 from goldspan.mappers.span_facts import PlainSpanFacts
@@ -90,3 +90,21 @@ def test_dropped_turns_that_follow_each_other_within_a_gap_are_one_run() -> None
     later.add(agent("2" * 32, "f" * 16, start=115, end=116))
     state.drop_runs(later.fragments((), lambda _: None), 10 * SECOND)
     assert state.dropped == ((SECOND, 12 * SECOND), (100 * SECOND, 116 * SECOND))
+
+
+@pytest.mark.parametrize(
+    ("now", "scored", "traces", "step"),
+    [
+        (59, False, 1, (SessionStep.WAIT, 60)),
+        (60, False, 1, (SessionStep.SCORE, 300)),
+        (299, True, 1, (SessionStep.WAIT, 300)),
+        (300, True, 1, (SessionStep.DROP, 1_300)),
+        (61, True, 0, (SessionStep.FORGET, 61)),
+    ],
+)
+def test_a_quiet_session_is_scored_then_dropped_then_forgotten(
+    now: float, scored: bool, traces: int, step: tuple[SessionStep, float]
+) -> None:
+    settings = EngineSettings(run_idle=60, retention=300, tombstone_ttl=1_000)
+    state = SessionState("s", 0.0, dict.fromkeys(map(str, range(traces))), is_scored=scored)
+    assert next_step(state, now, settings) == step
