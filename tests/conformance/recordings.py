@@ -46,6 +46,14 @@ class Row:
         turns = sorted((turn for session in self.sessions for turn in session.turns), key=lambda turn: turn.start)
         return [tuple(call for call in turn.calls if not call.rejected) for turn in turns]
 
+    @property
+    def doubts(self) -> dict[str, set[str]]:
+        """The codes of the doubts about what was read, by the fact that is in doubt."""
+        found: dict[str, set[str]] = {}
+        for doubt in (doubt for session in self.sessions for turn in session.turns for doubt in turn.doubts):
+            found.setdefault(doubt.fact.value, set()).add(doubt.code)
+        return found
+
 
 def files_of(name: str) -> list[Path]:
     """The files of one recording: its spans, and its log records where there are some."""
@@ -261,7 +269,10 @@ def main(names: list[str]) -> int:
         print(f"{verdict:5} {row.name:42} {len(row.turns):2} turns {len(calls)} calls  {captures:24} {sources}")
         for line in [gaps[row.name]] if gaps.get(row.name) else row.wrong:
             print(f"      {line}")
-    print(f"{len(rows) - len(gaps)} of {len(rows)} recordings right")
+        for fact, codes in row.doubts.items():
+            print(f"      in doubt: {fact} ({', '.join(sorted(codes))})")
+    doubted = sum(bool(row.doubts) for row in rows if not row.wrong)
+    print(f"{len(rows) - len(gaps)} of {len(rows)} recordings right, {doubted} of these in doubt")
     return 0 if all(gaps.values()) else 1
 
 
