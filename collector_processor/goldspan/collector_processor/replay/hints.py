@@ -212,7 +212,9 @@ def hints_for_traces(
         yield NOTHING_RECOGNISED
     elif not calls and not hidden:
         yield NO_TOOL_CALL
-    for (capture, dialect, helps), count in _unknown_arguments(calls, writers, advisor).items():
+    recorded = {id(turn) for turn in turns if any(one.fact is DoubtedFact.ARGUMENTS for one in turn.doubts)}
+    lacking = [call for turn in turns if id(turn) not in recorded for call in turn.calls]
+    for (capture, dialect, helps), count in _unknown_arguments(lacking, writers, advisor).items():
         yield Hint(f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})", helps)
     texts = Counter[str]()
     for turn in hidden:
