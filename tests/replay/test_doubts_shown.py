@@ -26,10 +26,12 @@ goldens:
 
 @pytest.fixture
 def traces(tmp_path: Path) -> Path:
-    """A call whose arguments stand under a key that no dialect names."""
-    request = turn_request("sess-1", ("get_weather", None), user="Weather in Paris?")
-    span = request["resourceSpans"][0]["scopeSpans"][0]["spans"][1]
-    span["attributes"].append({"key": "acme.input", "value": {"stringValue": '{"city": "Paris"}'}})
+    """A call within another, of another name and with the same arguments: a wrapper's span, perhaps."""
+    arguments = {"city": "Paris"}
+    request = turn_request("sess-1", ("get_weather", arguments), ("run_tool", arguments), user="Weather in Paris?")
+    _, outer, inner = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    inner["parentSpanId"] = outer["spanId"]
+    outer["attributes"].append({"key": "gen_ai.tool.call.result", "value": {"stringValue": "21.5"}})
     return write_lines(tmp_path / "traces.jsonl", request)
 
 
@@ -42,17 +44,16 @@ def goldens(tmp_path: Path) -> Path:
 
 def test_inspect_and_doctor_say_both_sides(traces: Path, run: Run) -> None:
     text = run("inspect", traces)
-    assert "in doubt (arguments): the arguments of get_weather are not known, but an object stands" in text.stdout
-    assert "arguments in doubt in 1 of 1 turns" in text.stdout
+    assert "in doubt (calls): get_weather, run_tool were read as separate calls" in text.stdout
+    assert "calls in doubt in 1 of 1 turns" in text.stdout
     assert "Nothing is missing" not in text.stdout
-    assert "arguments not captured in" not in text.stdout, "that is what is in doubt"
     document = json.loads(run("inspect", traces, "--format", "json").stdout_bytes)
     INSPECT_SCHEMA.validate(document)
     [doubt] = document["sessions"][0]["turns"][0]["doubts"]
-    assert (doubt["code"], doubt["fact"], doubt["names"]) == ("arguments_on_span", "arguments", ["get_weather"])
+    assert (doubt["code"], doubt["fact"], doubt["names"]) == ("read_twice", "calls", ["get_weather", "run_tool"])
     doctor = run("doctor", traces)
     assert doctor.exit_code == 1
-    assert "arguments in doubt" in doctor.stdout
+    assert "calls in doubt" in doctor.stdout
 
 
 def test_reports_say_why_nothing_was_judged(traces: Path, goldens: Path, tmp_path: Path, run: Run) -> None:
@@ -67,7 +68,7 @@ def test_reports_say_why_nothing_was_judged(traces: Path, goldens: Path, tmp_pat
     SCORE_SCHEMA.validate(document)
     [turn] = document["sessions"][0]["turns"]
     assert (turn["label"], turn["reason"]) == ("not_evaluated", "reading_doubtful")
-    assert [doubt["code"] for doubt in turn["doubts"]] == ["arguments_on_span"]
+    assert [doubt["code"] for doubt in turn["doubts"]] == ["read_twice"]
 
 
 def test_lenient_coverage_accepts_it(traces: Path, goldens: Path, run: Run) -> None:

@@ -59,7 +59,7 @@ def doubts_of(
     if calls_visible:
         asked = _asked(models, tree_of)
         by_id = {one.request.call_id: one for one in asked if one.request.call_id}
-        executed = {span.ref: span for span in telling if span.role is Role.TOOL}
+        executed = {span.ref: span for span in spans if span.role is Role.TOOL}
         found += _of_requests(calls, asked, spans, pseudo_tools)
         found += _of_repeats(calls, executed, by_id, tree_of)
         found += _of_arguments(calls, executed, asked, by_id)
