@@ -19,13 +19,8 @@ OUTPUT_WORDS = frozenset(
 _SAYING = ("output", "outputs", "messages", "message", "prompt", "prompts", "completion", "completions", "llm")
 _CARRYING = (CALL_WORDS | INPUT_WORDS).union(_SAYING, ("conversation",))
 _TOOL_WORDS = frozenset({"tool", "tools", "toolcall", "functioncall"})
-CARRYING_PARTS = (
-    *(b"tool", b"Tool", b"TOOL", b"unction", b"nput", b"rgument", b"args", b"Args", b"aram", b"utput"),
-    *(b"essage", b"rompt", b"ompletion", b"onversation", b"llm", b"LLM"),
-)
-"""Parts of words: a key that may carry has one of them, but for keys in capitals."""
 _NO_CONTENT = re.compile(
-    r"(?:http|db|rpc|messaging|graphql|faas|url|net|network|server|client|code|exception|thread|process|aws|k8s)\."
+    r"(?:http|db|rpc|messaging|graphql|faas|url|net|network|server|client|code|error|exception|thread|process|aws|k8s)\."
 )
 OTHER_WORK = re.compile(r"(?:http|db|rpc|messaging|graphql|faas)\.")
 """How keys of spans begin that are of a request, a database or a queue."""

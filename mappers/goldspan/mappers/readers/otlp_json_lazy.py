@@ -17,7 +17,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from goldspan.mappers.carrying_keys import CARRYING_PARTS
 from goldspan.mappers.readers.otlp_json import (
     BadValueError,
     JsonReader,
@@ -319,9 +318,7 @@ def _without_markers(spans: Sequence[_Span], markers: Markers) -> Sequence[_Span
 
 def _are_plain(attributes: bytes, markers: Markers) -> bool:
     """Tell whether no key in these attributes, or in what else they hold, may carry a call."""
-    if not any(part in attributes for part in CARRYING_PARTS):
-        return True
-    return markers.are_plain({str(key, "utf-8", "replace") for key in _KEYS.findall(attributes)})
+    return markers.are_plain({str(key, "utf-8", "replace") for key in set(_KEYS.findall(attributes))})
 
 
 def _holds_none(attributes: bytes, search: _Search, markers: Markers) -> bool:
