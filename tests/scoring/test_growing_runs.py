@@ -77,6 +77,8 @@ CALLS = st.lists(
         st.sampled_from(["f", "f", "g"]),
         st.sampled_from([{"x": 1}, {"x": 2}, {"x": 3}]),
         result=st.sampled_from(["found 3", "2", None]).map(said),
+        error=st.sampled_from([None, None, "refused"]),
+        tool_definitions=st.sampled_from([None, *DEFINITIONS]).map(said),
     ),
     max_size=3,
 )
