@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -51,6 +52,8 @@ class TraceRecords:
     """Spans that a dialect recognised."""
     session_ids: dict[str, str] = field(default_factory=dict[str, str])
     """Every session id that its records name, with the attribute; the id of a turn is one of these or the trace id."""
+    unwanted: tuple[GoldenIndex | None, int] = (None, 0)
+    """How many of these, from the first, no golden wants: each is asked for once, however many spans come."""
     rooted: bool = False
     """A span without a parent in its process was seen, so no caller is still running."""
     counted: bool = False
@@ -144,6 +147,11 @@ class TraceCheck(NamedTuple):
     """When more may be; None: all of it is complete."""
 
 
+_LARGE, _PAUSE = 10_000, 1e-4
+"""Beyond so many records, corrections of a trace wait so many seconds longer for each: to score a turn of 100,000 calls
+anew takes seconds, in which nothing else is scored, so that a late span must not ask for it again at once."""
+
+
 class TraceMachine:
     """Decides about traces, by the goldens and settings of their engine."""
 
@@ -154,7 +162,16 @@ class TraceMachine:
     def may_matter(self, trace: TraceRecords) -> bool:
         """Tell whether a golden wants any session that a turn of this trace may belong to."""
         wants = self.goldens.wants
-        return any(map(wants, trace.session_ids)) or wants(trace.trace_id)
+        of, asked = trace.unwanted
+        if of is not self.goldens:
+            asked = 0
+        if asked < len(trace.session_ids):
+            for session_id in islice(trace.session_ids, asked, None):
+                if wants(session_id):
+                    break
+                asked += 1
+            trace.unwanted = self.goldens, asked
+        return asked < len(trace.session_ids) or wants(trace.trace_id)
 
     def may_be_wanted(self, fragment: Fragment) -> bool:
         """Tell whether a golden wants the session of this turn, or may want it once its caller is known."""
@@ -205,6 +222,8 @@ class TraceMachine:
         """
         settings = self._settings
         settled_at = trace.last + settings.settle
+        if has_turns and trace.size > _LARGE:
+            settled_at += (trace.size - _LARGE) * _PAUSE
         if not at_once and now < settled_at:
             return TraceCheck(None, settled_at)
         callers_until = trace.last + settings.caller_timeout

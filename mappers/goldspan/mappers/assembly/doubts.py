@@ -142,7 +142,7 @@ def _goes_on(earlier: tuple[str, ...], later: tuple[str, ...]) -> bool:
 
 
 def _is_inside_tool(span: SpanFacts, tree_of: TreeOf) -> bool:
-    return any(above.role is Role.TOOL for above in tree_of(span).ancestors(span.span_id))
+    return any(above.role is Role.TOOL for above in tree_of(span).recognised_above(span.span_id))
 
 
 def _of_session(spans: Sequence[SpanFacts]) -> Iterator[_Contradiction]:
@@ -203,7 +203,7 @@ def _of_repeats(
             waiting.remove(twin)
             yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], [call.name, twin.name])
             continue
-        above = next((one for one in tree_of(span).ancestors(span.span_id) if one.role is not None), None)
+        above = next(tree_of(span).recognised_above(span.span_id), None)
         outer = None if above is None else of_span.get(above.ref)
         if outer is not None and outer is not call and _repeats(call, outer):
             yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *outer.evidence], [outer.name, call.name])

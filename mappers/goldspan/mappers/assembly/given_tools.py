@@ -17,7 +17,7 @@ TreeOf = Callable[[SpanFacts], TraceTree]
 
 def runner_of(span: SpanFacts, tree: TraceTree) -> SpanRef | None:
     """Return the agent that made a model call or ran a tool, or the tool that did: the first above; None: no one."""
-    above = (one for one in tree.ancestors(span.span_id) if one.role in (Role.AGENT, Role.TOOL))
+    above = (one for one in tree.recognised_above(span.span_id) if one.role in (Role.AGENT, Role.TOOL))
     return next((one.ref for one in above), None)
 
 

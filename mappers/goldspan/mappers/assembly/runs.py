@@ -248,9 +248,9 @@ def _is_injected(turn: list[Fragment], fragment: Fragment) -> bool:
 
 def _join_attributes(fragment: Fragment) -> Iterator[Mapping[str, object]]:
     """Yield the attributes that goldens may join on: of the root, its ancestors, its descendants, the resource."""
-    root = fragment.root_span
-    above = [] if root is None else [root, *fragment.tree.ancestors(root.span_id)]
-    for span in [*above, *fragment.spans]:
+    if found := fragment.tree.join_attributes(fragment.root.span_id):
+        yield found
+    for span in fragment.spans:
         if span.join_attributes:
             yield span.join_attributes
     if fragment.resource.join_attributes:
@@ -348,8 +348,7 @@ def _goes_on(span: SpanFacts, model: ModelFacts, tree: TraceTree) -> bool:
     """Return whether this model call is inside another without output: a streamed answer goes on after its tools."""
     if not model.without_output:
         return False
-    above = (one for one in tree.ancestors(span.span_id) if one.role is not None)
-    return any(one.model is not None and one.model.without_output for one in above)
+    return any(one.model is not None and one.model.without_output for one in tree.recognised_above(span.span_id))
 
 
 def _ran(span: SpanFacts) -> bool:

@@ -274,12 +274,8 @@ def _is_superseded_by(attempt: _Execution, later: _Execution) -> bool:
 
 
 def _tool_directly_above(span: SpanFacts, tree: TraceTree) -> SpanFacts | None:
-    for above in tree.ancestors(span.span_id):
-        if above.role is Role.TOOL:
-            return above
-        if above.role is not None:
-            return None
-    return None
+    above = next(tree.recognised_above(span.span_id), None)
+    return above if above is not None and above.role is Role.TOOL else None
 
 
 def _same_execution(outer: ToolFacts, inner: ToolFacts) -> bool:

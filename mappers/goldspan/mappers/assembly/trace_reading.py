@@ -20,7 +20,6 @@ are one from there on.
 from __future__ import annotations
 
 from bisect import insort
-from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import chain
 
@@ -29,11 +28,15 @@ from goldspan.mappers.assembly.shaped_calls import with_shapes
 from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
 from goldspan.mappers.assembly.turn_fragments import (
     Beyond,
+    CountedPairs,
     Fragment,
     Pair,
+    Pairs,
+    count_pairs,
     fragment_without_ids,
     fragments_of,
     order_of,
+    pairs_besides,
     take_out,
     unchanged_fragments,
 )
@@ -97,7 +100,7 @@ class TraceReading:
         self._groups: list[PlainSpanFacts] = []
         self._plain: dict[str, PlainSpan] | None = None
         """One version of each plain span; none until one of them is needed."""
-        self._pairs: Counter[Pair] = Counter()
+        self._pairs: CountedPairs = {}
         """Session attributes of the spans."""
         self._log_pairs: dict[Pair, None] = {}
         self._looked_beyond: dict[_Tree, None] = {}
@@ -156,8 +159,7 @@ class TraceReading:
             self._looked_beyond.pop(tree, None)
 
     def _pairs_beyond(self, tree: _Tree) -> list[Pair]:
-        own = Counter(pair for span in tree.spans.values() for pair in span.session_keys)
-        return [pair for pair, count in self._pairs.items() if count > own[pair]]
+        return list(pairs_besides(self._pairs, (pair for span in tree.spans.values() for pair in span.session_keys)))
 
     # New records.
 
@@ -196,13 +198,12 @@ class TraceReading:
             span = newer_version(old, span)
             if span is old:
                 return
-            for pair in old.session_keys:
-                self._count(pair, -1)
+            self._count(old.session_keys, -1)
         tree.spans[span.span_id] = span
         if span.entry:
             self._remote.add(span.parent_id)
-        for pair in span.session_keys:
-            self._count(pair, 1)
+        if span.session_keys:
+            self._count(span.session_keys, 1)
         self._change(tree)
         if old is None:
             tree.starts_turn = tree.starts_turn or _starts_turn(span)
@@ -225,11 +226,9 @@ class TraceReading:
             self._new_pairs = self._new_pairs or pair not in self._log_pairs
             self._log_pairs[pair] = None
 
-    def _count(self, pair: Pair, change: int) -> None:
-        before = self._pairs[pair]
-        self._pairs[pair] += change
-        self._more_pairs = True
-        self._new_pairs = self._new_pairs or not before or not self._pairs[pair]
+    def _count(self, pairs: Pairs, change: int) -> None:
+        self._more_pairs = self._more_pairs or bool(pairs)
+        self._new_pairs |= count_pairs(self._pairs, pairs, change)
 
     def _change(self, tree: _Tree) -> None:
         """Note that a tree is to be read again, and take its fragments from those of the trace."""

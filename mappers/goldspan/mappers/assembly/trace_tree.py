@@ -6,10 +6,14 @@ earliest span. Nothing here recurses, so that a chain of ten thousand spans is o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from operator import attrgetter
+from typing import TypeVar
 
 from goldspan.mappers.span_facts import Role, SpanFacts
+
+InheritedT = TypeVar("InheritedT")
 
 time_order: Callable[[SpanFacts], tuple[int, int, str]] = attrgetter("start", "end", "span_id")
 """The key that puts spans in the order of start, end, span id (R8)."""
@@ -81,39 +85,77 @@ class TraceTree:
             self._tops[below] = top
         return top
 
+    def inherited(
+        self, own: Callable[[SpanFacts, InheritedT | None], InheritedT | None]
+    ) -> Callable[[str], InheritedT | None]:
+        """Return what a span, by its id, has by itself and its ancestors; None for one that was not seen.
+
+        `own` is asked once for each span, with what its parent has: to walk up from each would take n * n steps for a
+        chain of n spans.
+        """
+        spans, parents = self.spans, self._parents
+        known: dict[str, InheritedT | None] = {}
+
+        def has(span_id: str) -> InheritedT | None:
+            path: list[SpanFacts] = []
+            while span_id not in known and (span := spans.get(span_id)) is not None:
+                path.append(span)
+                span_id = parents.get(span_id, "")
+            found = known.get(span_id)
+            while path:
+                span = path.pop()
+                found = known[span.span_id] = own(span, found)
+            return found
+
+        return has
+
+    @cached_property
+    def highest(self) -> Callable[[str], SpanFacts | None]:
+        """Returns the highest span that was seen among a span, by its id, and its ancestors."""
+        return self.inherited(lambda span, above: above or span)
+
+    @cached_property
+    def join_attributes(self) -> Callable[[str], Mapping[str, object] | None]:
+        """Returns what goldens may join on of a span, by its id, and its ancestors: of each attribute the nearest."""
+        return self.inherited(
+            lambda span, above: {**(above or {}), **span.join_attributes} if span.join_attributes else above
+        )
+
+    @cached_property
+    def _recognised(self) -> Callable[[str], SpanFacts | None]:
+        """Returns the nearest span with a role among a span, by its id, and its ancestors."""
+        return self.inherited(lambda span, above: above if span.role is None else span)
+
+    def recognised_above(self, span_id: str) -> Iterator[SpanFacts]:
+        """Walk upwards over the ancestors with a role."""
+        while (node := self._recognised(self._parents.get(span_id, ""))) is not None:
+            yield node
+            span_id = node.span_id
+
     def models_around(self, span_id: str) -> list[SpanFacts]:
         """Return the spans above a model's that hold the same call: no tool or agent is in between.
 
         An agent that holds the requests of its models is such a span.
         """
         found: list[SpanFacts] = []
-        for above in self.ancestors(span_id):
-            if above.role is Role.MODEL or (above.role is Role.AGENT and above.model is not None):
-                found.append(above)
-            elif above.role is not None:
+        for above in self.recognised_above(span_id):
+            if above.role is not Role.MODEL and (above.role is not Role.AGENT or above.model is None):
                 break
+            found.append(above)
         return found
 
-    def outermost_agent(self, span: SpanFacts, besides: Collection[str] = ()) -> SpanFacts | None:
-        """Return the highest agent invocation among the span and its ancestors, except those in `besides`."""
-        found = span if is_agent(span) and span.span_id not in besides else None
-        for above in self.ancestors(span.span_id):
-            if is_agent(above) and above.span_id not in besides:
-                found = above
-        return found
-
-    def below(self, roots: Iterable[str]) -> set[str]:
-        """Return the ids of these spans and of everything under them."""
+    @cached_property
+    def _children(self) -> Mapping[str, Sequence[str]]:
         children: dict[str, list[str]] = {}
         for span_id, parent_id in self._parents.items():
             children.setdefault(parent_id, []).append(span_id)
-        found: set[str] = set()
-        pending = list(roots)
-        while pending:
-            node = pending.pop()
-            if node not in found:
-                found.add(node)
-                pending.extend(children.get(node, ()))
+        return children
+
+    def below(self, root: str) -> list[str]:
+        """Return the id of this span and those of everything under it, each after its parent."""
+        found = [root]
+        for node in found:
+            found.extend(self._children.get(node, ()))
         return found
 
 

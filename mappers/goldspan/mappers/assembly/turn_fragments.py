@@ -6,7 +6,9 @@ Most fragments are a whole turn. Raw SDKs write one trace for each model call, s
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import attrgetter, is_
 
 from msgspec import Struct
@@ -76,7 +78,7 @@ def fragments_of(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> list[F
     """Cut a tree into fragments; none where nothing in it makes a turn."""
     recognised = sorted((span for span in tree.spans.values() if span.role is not None), key=time_order)
     over_several = {
-        *_agents_over_several_sessions(tree, recognised, keys),
+        *_agents_over_several_sessions(tree, recognised),
         *_agents_over_several_turns(tree, recognised),
     }
     units = _spans_by_turn_root(tree, recognised, over_several)
@@ -84,28 +86,24 @@ def fragments_of(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> list[F
         return []
     members = {root: {span.span_id for span in spans} for root, spans in units.items()}
     fragments: list[Fragment] = []
+    lookup = _SessionLookup(tree, keys, beyond)
     for root, spans in units.items():
-        session = find_session(tree, root, members[root], keys, beyond)
+        session = lookup.find(root, members[root])
         fragments += [
             _fragment(tree, first, piece, session) for first, piece in _split_at_user_messages(tree, root, spans)
         ]
     return sorted(fragments, key=order_of)
 
 
-def _agents_over_several_sessions(tree: TraceTree, recognised: list[SpanFacts], keys: Sequence[str]) -> Collection[str]:
+def _agents_over_several_sessions(tree: TraceTree, recognised: list[SpanFacts]) -> Collection[str]:
     """Return the agents that are no turn: they have no session, and the agents below them have several."""
     agents = [span for span in recognised if is_agent(span)]
     named = {span.span_id: dict(reversed(span.session_keys)) for span in agents if span.session_keys}
     if len(named) < 2:
         return ()
-    found = _above_several_values(tree, named, keys)
-    return {
-        span.span_id
-        for span in agents
-        if span.span_id in found
-        and not span.session_keys
-        and not any(above.session_keys for above in tree.ancestors(span.span_id))
-    }
+    found = _above_several_values(tree, named)
+    named_above = tree.inherited(lambda span, above: bool(above or span.session_keys))
+    return {span.span_id for span in agents if span.span_id in found and not named_above(span.span_id)}
 
 
 def _agents_over_several_turns(tree: TraceTree, recognised: list[SpanFacts]) -> Collection[str]:
@@ -117,12 +115,19 @@ def _agents_over_several_turns(tree: TraceTree, recognised: list[SpanFacts]) -> 
     if len(agents) < 3 or any(span.turn_id for span in agents):
         return ()
     below: dict[str, dict[str, list[SpanFacts]]] = {}
+    two_outermost = tree.inherited(_two_outermost_agents)
     for span in recognised:
-        above = [one for one in (span, *tree.ancestors(span.span_id)) if is_agent(one)]
-        if above and above[-1] is not span:
-            agent = above[-2].span_id if len(above) > 1 else ""
-            below.setdefault(above[-1].span_id, {}).setdefault(agent, []).append(span)
+        root, agent = two_outermost(span.span_id) or ("", "")
+        if root and root != span.span_id:
+            below.setdefault(root, {}).setdefault(agent, []).append(span)
     return {root for root, units in below.items() if _are_turns(units)}
+
+
+def _two_outermost_agents(span: SpanFacts, above: tuple[str, str] | None) -> tuple[str, str] | None:
+    """Return the ids of the two highest agents among a span and its ancestors, given those of its parent."""
+    if not is_agent(span) or (above is not None and above[1]):
+        return above
+    return (span.span_id, "") if above is None else (above[0], span.span_id)
 
 
 def _are_turns(units: Mapping[str, list[SpanFacts]]) -> bool:
@@ -139,15 +144,19 @@ def _are_turns(units: Mapping[str, list[SpanFacts]]) -> bool:
     return len(turns) > 1
 
 
-def _above_several_values(tree: TraceTree, named: Mapping[str, Mapping[str, str]], keys: Sequence[str]) -> set[str]:
+def _above_several_values(tree: TraceTree, named: Mapping[str, Mapping[str, str]]) -> set[str]:
     """Return the spans below which agents, `named` with their session attributes, have several values for one key."""
     found: set[str] = set()
-    for key in (*keys, *dict.fromkeys(key for pairs in named.values() for key in pairs if key not in keys)):
-        sessions: dict[str, set[str]] = {}
-        for span_id, pairs in named.items():
-            for above in tree.ancestors(span_id) if key in pairs else ():
-                sessions.setdefault(above.span_id, set()).add(pairs[key])
-        found |= {span_id for span_id, values in sessions.items() if len(values) > 1}
+    below: dict[str, dict[str, str]] = {}
+    """By span, the attributes of the agents below it, one value each."""
+    for span_id in reversed([node for top in dict.fromkeys(map(tree.top, named)) for node in tree.below(top)]):
+        above = tree.parent(span_id)
+        if above is None:
+            continue
+        of_parent = below.setdefault(above.span_id, {})
+        pairs = [*named.get(span_id, {}).items(), *below.pop(span_id, {}).items()]
+        if span_id in found or any(of_parent.setdefault(key, value) != value for key, value in pairs):
+            found.add(above.span_id)
     return found
 
 
@@ -155,13 +164,16 @@ def _spans_by_turn_root(
     tree: TraceTree, recognised: list[SpanFacts], excluded: Collection[str]
 ) -> dict[str, list[SpanFacts]]:
     """Group recognised spans by the root of their turn: the outermost agent, else the local root."""
+    outermost_agent: Callable[[str], SpanFacts | None] = tree.inherited(
+        lambda span, above: above or (span if is_agent(span) and span.span_id not in excluded else None)
+    )
     under_agent: dict[str, list[SpanFacts]] = {}
     without_agent: dict[str, list[SpanFacts]] = {}
     agents_of_top: dict[str, list[SpanFacts]] = {}
     for span in recognised:
         if span.span_id in excluded:
             continue
-        agent = tree.outermost_agent(span, excluded)
+        agent = outermost_agent(span.span_id)
         if agent is None:
             without_agent.setdefault(tree.top(span.span_id), []).append(span)
             continue
@@ -246,7 +258,7 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
     top = tree.top(root)
     top_span = tree.spans.get(top)
     lowest = root_span or spans[0]
-    highest = top_span or [lowest, *tree.ancestors(lowest.span_id)][-1]
+    highest = top_span or tree.highest(lowest.span_id) or lowest
     orphan = top_span is None
     extent = [*spans, root_span] if root_span is not None else spans
     start, end = min(span.start for span in extent), max(span.end for span in extent)
@@ -340,7 +352,7 @@ def fragment_without_ids(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -
     if all(span.no_turn for span in recognised):
         return []
     root = recognised[0].span_id
-    found = find_session(tree, root, set(tree.spans), keys, beyond)
+    found = _SessionLookup(tree, keys, beyond).find(root, set(tree.spans))
     session = FoundSession("input", "input", found.ambiguous) if found.source == "trace_id" else found
     return [_fragment(tree, root, recognised, session)]
 
@@ -398,37 +410,81 @@ class FoundSession(Struct, frozen=True, gc=False):
     ambiguous: bool = False
 
 
-def find_session(
-    tree: TraceTree, root: str, members: Collection[str], keys: Sequence[str], beyond: Beyond
-) -> FoundSession:
-    """Find the session of the turn under `root`; fall back to the trace id, marked as such.
+class _SessionLookup:
+    """Finds the sessions of the turns of one tree; each span is looked at for a few of them, however many there are."""
 
-    `keys` are the session attributes in the order of precedence; keys that only a dialect knows come after them.
-    """
-    ranks = {key: rank for rank, key in enumerate(keys)}
-    ambiguous = False
-    for place in _places(tree, root, members, beyond):
-        found, several = _only_value(place, ranks)
+    def __init__(self, tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> None:
+        """`keys` are the session attributes in the order of precedence; those that only a dialect knows come after."""
+        self._tree = tree
+        self._ranks = {key: rank for rank, key in enumerate(keys)}
+        self._beyond = beyond
+        self._above = tree.inherited(self._found_from)
+        self._all: CountedPairs | None = None
+        """Those of the tree; None until they are asked for."""
+        self._of_others: tuple[Sequence[Pair], Sequence[Pair]] = (), ()
+        """Those of other trees, and of all log records."""
+
+    def find(self, root: str, members: Collection[str]) -> FoundSession:
+        """Find the session of the turn under `root`; fall back to the trace id, marked as such."""
+        found, ambiguous = self._above(root) or (None, False)
+        places = iter(()) if found is not None else self._places(root, members)
+        for place in places:
+            found, several = _only_value(place, self._ranks)
+            if found is not None:
+                break
+            ambiguous = ambiguous or several
         if found is not None:
             return FoundSession(found[1], found[0])
-        ambiguous = ambiguous or several
-    trace_id = next(iter(tree.spans.values())).trace_id
-    return FoundSession(trace_id, "trace_id", ambiguous)
+        return FoundSession(next(iter(self._tree.spans.values())).trace_id, "trace_id", ambiguous)
+
+    def _found_from(self, span: SpanFacts, above: tuple[Pair | None, bool] | None) -> tuple[Pair | None, bool] | None:
+        """Return the session of a span or of its nearest ancestor that has one, and whether one before has several."""
+        if not span.session_keys:
+            return above
+        found, several = _only_value((span.session_keys,), self._ranks)
+        if found is not None or above is None:
+            return found, several
+        return above[0], several or above[1]
+
+    def _places(self, root: str, members: Collection[str]) -> Iterator[Iterable[Pairs]]:
+        spans = self._tree.spans
+        inside = {*self._tree.below(root), *members}
+        yield [spans[span_id].session_keys for span_id in inside if span_id in spans]
+        if self._all is None:
+            self._all = {}
+            for span in spans.values():
+                count_pairs(self._all, span.session_keys, 1)
+            others, of_logs = self._beyond.places()
+            self._of_others = tuple(others), tuple(of_logs)
+        own = (pair for span_id in inside if span_id in spans for pair in spans[span_id].session_keys)
+        yield [self._of_others[0], pairs_besides(self._all, own)]
+        yield [spans[span_id].resource.session_keys for span_id in members]
+        yield [keys for span_id, keys in self._tree.log_session_keys if span_id in inside]
+        yield [self._of_others[1]]
 
 
-def _places(tree: TraceTree, root: str, members: Collection[str], beyond: Beyond) -> Iterator[Iterable[Pairs]]:
-    root_span = tree.spans.get(root)
-    if root_span is not None:
-        yield (root_span.session_keys,)
-        for above in tree.ancestors(root):
-            yield (above.session_keys,)
-    inside = tree.below([root]).union(members)
-    yield [span.session_keys for span_id, span in tree.spans.items() if span_id in inside]
-    others, of_logs = beyond.places()
-    yield [others, *(span.session_keys for span_id, span in tree.spans.items() if span_id not in inside)]
-    yield [tree.spans[span_id].resource.session_keys for span_id in members]
-    yield [keys for span_id, keys in tree.log_session_keys if span_id in inside]
-    yield [of_logs]
+CountedPairs = dict[str, Counter[str]]
+"""Session attributes: the values of each, and how often it is there."""
+
+
+def count_pairs(pairs: CountedPairs, more: Pairs, change: int) -> bool:
+    """Count attributes that came, or went with a `change` of -1; tell whether a value is new, or gone."""
+    differs = False
+    for key, value in more:
+        values = pairs.setdefault(key, Counter())
+        values[value] += change
+        differs = differs or values[value] in (0, change)
+        if not values[value]:
+            del values[value]
+    return differs
+
+
+def pairs_besides(pairs: CountedPairs, own: Pairs) -> Iterator[Pair]:
+    """Yield the attributes but for `own` ones; of each no more values than tell that there are several."""
+    counted = Counter(own)
+    for key, values in pairs.items():
+        left = (value for value, count in values.items() if count > counted[key, value])
+        yield from ((key, value) for value in islice(left, 2))
 
 
 def _only_value(place: Iterable[Pairs], ranks: dict[str, int]) -> tuple[tuple[str, str] | None, bool]:
