@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.span_evidence import RequestEvidence, ResultEvidence, SpanEvidence, value_digest
@@ -201,7 +202,10 @@ class TestFailures:
     def test_a_status_that_was_copied(self) -> None:
         first = ran("a", 2, "f", X, "c1", error="no table", evidence={"failed": None})
         later = ran("b", 5, "g", Y, "c2", error="no table", evidence={"failed": False})
-        assert doubts(first, later) == {"failed_with_result": ("g",)}
+        assert doubts(first, later) == {}, "it is read as no failure"
+        assert later.tool is not None
+        named = later.changed(tool=replace(later.tool, error_is_named=True))
+        assert doubts(first, named) == {"failed_with_result": ("g",)}
 
     def test_an_error_of_its_own_is_believed(self) -> None:
         assert doubts(ran("b", 5, "g", Y, "c2", error="no table", evidence={"failed": False})) == {}

@@ -70,7 +70,7 @@ class ToolFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     repeats: tuple[str, ...] = ()
     """Of a `merged` span: the call ids of the parallel calls that it repeats, in the order of their requests."""
     error_is_named: bool = False
-    """An attribute says that the call failed, and not its span's status alone."""
+    """An attribute or the result says that the call failed, and not its span's status alone."""
 
 
 class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):

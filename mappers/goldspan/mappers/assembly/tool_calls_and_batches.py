@@ -435,19 +435,18 @@ def _tell_failures(executions: Iterable[_Execution], answered: Mapping[str, str 
         if error is None:
             names_error = any(layer.evidence.names_error for layer in one.layers)
             error = "error" if names_error else answered.get(call_id or "")
-        elif error in seen and _has_returned(one, error) and not answered.get(call_id or ""):
+        elif error in seen and _has_returned(one) and not answered.get(call_id or ""):
             error = None
         seen.update((error,) if error else ())
         if error != one.tool.error:
             one.tool = replace(one.tool, error=error)
 
 
-def _has_returned(execution: _Execution, error: str) -> bool:
+def _has_returned(execution: _Execution) -> bool:
     """Return whether the result is none of a failure: nothing but the status says that this call failed."""
     says = [layer.evidence for layer in execution.layers]
     named = execution.tool.error_is_named or any(one.names_error or one.failed for one in says)
-    result = execution.tool.result
-    return result.capture is Capture.CAPTURED and not named and error not in str(result.raw)
+    return not named and any(one.failed is False for one in says)
 
 
 def _executed_call(execution: _Execution, given: GivenTools) -> ToolCall:

@@ -516,7 +516,7 @@ class DialectTable:
             error,
             pseudo or name in self.pseudo_tools,
             name in self.merged_tools,
-            error_is_named=error is not None and error != error_of(span, NO_ATTRIBUTES),
+            error_is_named=error is not None and (error in str(returned) or error != error_of(span, NO_ATTRIBUTES)),
         )
         return tool if self.tool_hook is None else self.tool_hook(span, attributes, tool)
 
