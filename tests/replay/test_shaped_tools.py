@@ -249,11 +249,14 @@ def test_a_trace_without_any_known_key_needs_one_about_tools() -> None:
 
 
 def test_places_in_events_and_envelopes_are_named() -> None:
-    events = [EventView("call", {"input": '{"kwargs": {"x": 1}}'}), EventView("end", {"result": "2"})]
+    events = [
+        EventView("call", {"input": '{"kwargs": {"x": 1}}'}),
+        EventView("end of output", {"at": "noon", "result": "2"}),
+    ]
     views = [ASKS, below({"acme.tool": "f"}, 2, events=events)]
     [kind] = found(views)
     places = (str(kind.name), str(kind.arguments), str(kind.result))
-    assert places == ("acme.tool", "event call: input > kwargs", "event end: result")
+    assert places == ("acme.tool", "event call: input > kwargs", "event end of output: result")
     assert tools(views, loaded([kind], views))[f"{2:016x}"].arguments.raw == {"x": 1}
 
 

@@ -133,7 +133,7 @@ class _Look:
         if found is value and isinstance(value, str):
             self._note_cut_repr(place, value)
         if not is_mapping(found) and not is_sequence(found):
-            if out:
+            if not words.isdisjoint(OUTPUT_WORDS):
                 self.results.setdefault(place, value)
             elif not words.isdisjoint(INPUT_WORDS):
                 self.given[place] = value
