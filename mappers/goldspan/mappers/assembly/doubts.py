@@ -19,7 +19,7 @@ from msgspec import Struct
 from goldspan.mappers.assembly.tool_calls_and_batches import same_tool
 from goldspan.mappers.assembly.trace_tree import TraceTree
 from goldspan.mappers.span_evidence import NO_EVIDENCE, RequestEvidence, ResultEvidence, value_digest
-from goldspan.mappers.span_facts import Role, SpanFacts
+from goldspan.mappers.span_facts import Role, SpanFacts, ToolFacts, ToolRequest
 from goldspan.scoring.sessions import Capture, Doubt, DoubtedFact, SpanRef, ToolCall
 
 TreeOf = Callable[[SpanFacts], TraceTree]
@@ -166,22 +166,29 @@ def _of_requests(
     calls: Sequence[ToolCall], asked: Sequence[_Asked], spans: Sequence[SpanFacts], pseudo_tools: Collection[str]
 ) -> Iterator[_Contradiction]:
     """Doubt that all calls were read where a model asked for one that is neither a call nor left out on purpose."""
-    tools = [span.tool for span in spans if span.tool is not None]
-    read = [request for span in spans if span.model is not None for request in span.model.requests]
-    ids = {call.call_id for call in calls} | {one.call_id for one in tools} | {one.call_id for one in read}
-    left_out = {one.name for one in tools if one.pseudo} | {one.name for one in read if one.pseudo} | set(pseudo_tools)
+    ids, left_out = _known_calls(calls, spans)
     unknown = [one for one in asked if one.request.call_id not in ids or not one.request.call_id]
     asked_ids = {one.request.call_id for one in asked if one.request.call_id}
     free = Counter(call.name for call in calls if call.call_id not in asked_ids)
     for one in unknown:
         name = one.request.name
-        if any(same_tool(name, other) for other in left_out):
+        if any(same_tool(name, other) for other in (*left_out, *pseudo_tools)):
             continue
         taken = next((other for other, count in free.items() if count and same_tool(name, other)), None)
         if taken is None:
             yield _Contradiction("requested_not_read", DoubtedFact.CALLS, [one.span.ref], [name])
         else:
             free[taken] -= 1
+
+
+def _known_calls(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> tuple[set[str | None], set[str]]:
+    """Return the call ids that were read, and the names of tools that are no calls in the user's eyes (R5)."""
+    read: list[ToolFacts | ToolRequest] = [
+        *(span.tool for span in spans if span.tool is not None),
+        *(request for span in spans if span.model is not None for request in span.model.requests),
+    ]
+    ids = {call.call_id for call in calls} | {one.call_id for one in read}
+    return ids, {one.name for one in read if one.pseudo}
 
 
 def _of_repeats(
@@ -272,15 +279,21 @@ def _of_batches(
         named.setdefault(call.batch, call.name)
 
 
-def _of_failures(
-    calls: Sequence[ToolCall], executed: dict[SpanRef, SpanFacts], models: Sequence[SpanFacts]
-) -> Iterator[_Contradiction]:
-    """Doubt a success whose result is an error, and a failure that another call's status and its own result deny."""
+def _shown_results(models: Sequence[SpanFacts]) -> dict[str, tuple[ResultEvidence, SpanRef]]:
+    """Return by call id what a model was shown as a result, and by which span: the last that says whether it failed."""
     shown: dict[str, tuple[ResultEvidence, SpanRef]] = {}
     for span in models:
         for one in span.evidence.results:
             if one.call_id and (one.failed is not None or one.call_id not in shown):
                 shown[one.call_id] = one, span.ref
+    return shown
+
+
+def _of_failures(
+    calls: Sequence[ToolCall], executed: dict[SpanRef, SpanFacts], models: Sequence[SpanFacts]
+) -> Iterator[_Contradiction]:
+    """Doubt a success whose result is an error, and a failure that another call's status and its own result deny."""
+    shown = _shown_results(models)
     errors = Counter(call.error for call in calls if call.error is not None)
     for call in calls:
         if call.requested:  # of what no span shows, nobody says that it succeeded

@@ -279,26 +279,13 @@ def look_at(view: SpanView, *, content: bool) -> SpanLook | None:
     attributes = view.attributes
     if any(isinstance(key, str) and OTHER_WORK.match(key) for key in attributes):  # pyright: ignore
         return None
-    look = _Look()
-    for key, value in _unflattened(attributes).items():
-        if isinstance(key, str) and value not in (None, "", [], {}):  # pyright: ignore
-            look.add(key, value)
-    for event in view.events:
-        _look_at_event(look, event)
-    for out, messages in look.said.items():
-        look.note_messages(messages, out=out)
+    look = _look_at_values(view)
     model = _model_of(look, attributes)
     if model is None and not look.objects and not look.texts and not look.given:
         return None
-    inputs, outputs, name = look.spoken[False], look.spoken[True], look.first(_names_tool)
+    name = look.first(_names_tool)
     of_tool = ((place, value) for place, value in look.results.items() if says_tool(place.key))
     result_place, result = next(of_tool, next(iter(look.results.items()), (None, None)))
-    context = ContextFacts(
-        NO_CONTENT if not inputs else end_of_input(inputs).user_text,
-        last_answer(outputs) if content and outputs else NO_CONTENT,
-        read_content(inputs) if content and inputs else NO_CONTENT,
-        read_content(look.definitions) if content else NO_CONTENT,
-    )
     return SpanLook(
         view.name,
         view.scope_name,
@@ -312,10 +299,37 @@ def look_at(view: SpanView, *, content: bool) -> SpanLook | None:
         name,
         look.first(_names_call),
         model,
-        context,
+        _context_of(look, content=content),
         read_content(result) if content else NO_CONTENT,
         result_place,
         look.error or error_of(view, attributes),
+    )
+
+
+def _look_at_values(view: SpanView) -> _Look:
+    """Return the looks at each value of a span and of its events, with the messages among them."""
+    look = _Look()
+    for key, value in _unflattened(view.attributes).items():
+        if isinstance(key, str) and value not in (None, "", [], {}):  # pyright: ignore
+            look.add(key, value)
+    for event in view.events:
+        _look_at_event(look, event)
+    for out, messages in look.said.items():
+        look.note_messages(messages, out=out)
+    return look
+
+
+def _context_of(look: _Look, *, content: bool) -> ContextFacts:
+    """Return the user's text, and the `content` that other metrics read."""
+    inputs, outputs = look.spoken[False], look.spoken[True]
+    user_text = end_of_input(inputs).user_text if inputs else NO_CONTENT
+    if not content:
+        return ContextFacts(user_text)
+    return ContextFacts(
+        user_text,
+        last_answer(outputs) if outputs else NO_CONTENT,
+        read_content(inputs) if inputs else NO_CONTENT,
+        read_content(look.definitions),
     )
 
 
