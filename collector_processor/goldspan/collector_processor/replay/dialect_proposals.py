@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from goldspan.collector_processor.replay.shaped_tools import ShapedTools
 from goldspan.mappers.dialects.shape import is_tool_kind, says_kind, says_tool
@@ -87,14 +87,7 @@ def _mark(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> _Mark:
     own = [spans[ref].attributes for ref in found.spans if ref in spans]
     inside, traces = set(found.spans), {ref.trace_id for ref in found.spans}
     others = [view for ref, view in spans.items() if ref.trace_id in traces and ref not in inside]
-    shared = sorted(set(own[0]).intersection(*own[1:])) if own else []
-    options: list[tuple[int, _Mark]] = []
-    for key in shared:
-        values = frozenset(value for one in own if isinstance(value := one[key], str) and len(value) < _LONGEST_KIND)
-        if says_kind(key) and values and len(values) <= _MOST_KINDS:
-            options.append((0 if all(map(is_tool_kind, values)) else 2, _Mark(key, values)))
-        is_arguments = found.arguments is not None and key == found.arguments.key
-        options.append((1 if says_tool(key) else 3 if is_arguments else 4, _Mark(key)))
+    options = list(_possible_marks(found, own))
     options += [(tier + 5, mark._replace(scope=found.scope)) for tier, mark in options if found.scope]
     best = [
         (sum(_holds(mark, view) for view in others), tier, len(mark.key), mark.key, mark.scope, mark)
@@ -104,6 +97,16 @@ def _mark(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> _Mark:
         return _Mark("")
     wrong, *_, mark = min(best, key=lambda one: one[:-1])
     return mark._replace(also_marked=wrong)
+
+
+def _possible_marks(found: ShapedTools, own: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, _Mark]]:
+    """Yield each attribute that all these spans share as a mark, with how little it says: 0 is a kind of tool."""
+    for key in sorted(set(own[0]).intersection(*own[1:])) if own else ():
+        values = frozenset(value for one in own if isinstance(value := one[key], str) and len(value) < _LONGEST_KIND)
+        if says_kind(key) and values and len(values) <= _MOST_KINDS:
+            yield 0 if all(map(is_tool_kind, values)) else 2, _Mark(key, values)
+        is_arguments = found.arguments is not None and key == found.arguments.key
+        yield 1 if says_tool(key) else 3 if is_arguments else 4, _Mark(key)
 
 
 def _holds(mark: _Mark, view: SpanView) -> bool:

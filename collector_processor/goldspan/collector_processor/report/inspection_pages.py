@@ -165,16 +165,7 @@ def count_rows(found: Inspection) -> Iterator[tuple[str, str]]:
     Of spans that are not recognised nothing is said where nothing is missing: most belong to no agent's work.
     """
     if found.calls or found.sessions:
-        turns = sum(len(session.turns) for session in found.sessions)
-        known = sum(call.capture is Capture.CAPTURED and not call.argument_captures for call in found.calls)
-        counts = (len(found.sessions), "session"), (turns, "turn"), (len(found.calls), "call")
-        text = ", ".join(counted(number, what) for number, what in counts)
-        if found.calls:
-            text += f", {known if known < len(found.calls) else 'all'} with arguments"
-        requested = sum(call.requested and not call.rejected for call in found.calls)
-        if requested:
-            text += f"; {requested} known from the model's requests only, no span shows them executed"
-        yield "found", text
+        yield "found", _found(found)
     others = found.spans - found.recognised
     if found.dialects:
         yield "recognised", f"{found.recognised:,} of {counted(found.spans, 'span')}: {_most(found.dialects)}"
@@ -182,6 +173,19 @@ def count_rows(found: Inspection) -> Iterator[tuple[str, str]]:
         yield "not recognised", f"{counted(others, 'span')}, by scope: {_most(found.not_recognised)}"
     for shaped in found.shaped:
         yield READ_BY_SHAPE, _shaped_tools(shaped)
+
+
+def _found(found: Inspection) -> str:
+    turns = sum(len(session.turns) for session in found.sessions)
+    known = sum(call.capture is Capture.CAPTURED and not call.argument_captures for call in found.calls)
+    counts = (len(found.sessions), "session"), (turns, "turn"), (len(found.calls), "call")
+    text = ", ".join(counted(number, what) for number, what in counts)
+    if found.calls:
+        text += f", {known if known < len(found.calls) else 'all'} with arguments"
+    requested = sum(call.requested and not call.rejected for call in found.calls)
+    if requested:
+        text += f"; {requested} known from the model's requests only, no span shows them executed"
+    return text
 
 
 def _shaped_tools(found: ShapedTools) -> str:

@@ -241,18 +241,24 @@ def _of_arguments(
         ask = by_id.get(call.call_id or "")
         if ask is None and made[call.name] == 1 and len(asked_by_name.get(call.name, ())) == 1:
             [ask] = asked_by_name[call.name]
-        names = () if ask is None else ask.request.names
-        if call.capture in (Capture.NOT_CAPTURED, Capture.UNPARSABLE):
-            holders = [ref for ref in call.evidence if ref in executed and executed[ref].evidence.arguments]
-            if ask is not None and names:
-                yield _Contradiction("arguments_in_request", DoubtedFact.ARGUMENTS, [ask.span.ref], [call.name])
-            elif holders and call.capture is Capture.NOT_CAPTURED:
-                yield _Contradiction("arguments_on_span", DoubtedFact.ARGUMENTS, holders, [call.name])
-        elif call.capture is Capture.CAPTURED and ask is not None and names:
-            own = call.arguments or {}
-            if not any(name in own for name in names) and value_digest(own) != ask.request.arguments:
-                holders = [ask.span.ref, *call.evidence[:1]]
-                yield _Contradiction("other_arguments", DoubtedFact.ARGUMENTS, holders, [call.name])
+        yield from _of_arguments_of(call, ask if ask is not None and ask.request.names else None, executed)
+
+
+def _of_arguments_of(
+    call: ToolCall, ask: _Asked | None, executed: Mapping[SpanRef, SpanFacts]
+) -> Iterator[_Contradiction]:
+    """Doubt the arguments of one call, given the request for it that has arguments."""
+    if call.capture in (Capture.NOT_CAPTURED, Capture.UNPARSABLE):
+        holders = [ref for ref in call.evidence if ref in executed and executed[ref].evidence.arguments]
+        if ask is not None:
+            yield _Contradiction("arguments_in_request", DoubtedFact.ARGUMENTS, [ask.span.ref], [call.name])
+        elif holders and call.capture is Capture.NOT_CAPTURED:
+            yield _Contradiction("arguments_on_span", DoubtedFact.ARGUMENTS, holders, [call.name])
+    elif call.capture is Capture.CAPTURED and ask is not None:
+        own = call.arguments or {}
+        if own.keys().isdisjoint(ask.request.names) and value_digest(own) != ask.request.arguments:
+            holders = [ask.span.ref, *call.evidence[:1]]
+            yield _Contradiction("other_arguments", DoubtedFact.ARGUMENTS, holders, [call.name])
 
 
 def _of_batches(
