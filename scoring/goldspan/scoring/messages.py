@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from msgspec import Struct
 
@@ -76,11 +76,12 @@ def read_messages(content: Content) -> tuple[Message, ...]:
 def message_of(raw: Mapping[str, Any]) -> Message:
     """Read one message that `raw_messages` found."""
     role, parts = role_of(raw), parts_of(raw)
-    results = tuple(_results(raw, role, parts))
+    kinds = [_kind(part) for part in parts]
+    results = _results(raw, role, parts, kinds)
     text = "" if role == "tool" and results else _text_of(parts)
     if results and role in ("", "user") and not text:
         role = "tool"
-    requests = () if results and role == "tool" else tuple(_requests(raw, parts))
+    requests = () if results and role == "tool" else _requests(raw, parts, kinds)
     return Message(role, text, requests, results)
 
 
@@ -98,6 +99,7 @@ _NO_MESSAGES = frozenset(
 )
 """Keys of envelopes under which there are settings."""
 _CONTENT_KEYS = ("parts", "content", "contents")
+_PARTS_KEYS = (*_CONTENT_KEYS, "_content", "blocks")
 _CALL_KEYS = ("tool_calls", "toolCalls")
 _SAYING = frozenset({*_CONTENT_KEYS, *_CALL_KEYS, "text", "function_call", "_content", "blocks", "finish_reason"})
 
@@ -108,8 +110,10 @@ def raw_messages(value: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _raw_messages(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
-    value = read_value(value)
-    if is_mapping(value):
+    value = read_value(value) if isinstance(value, str) else value
+    if _is_plain(value):
+        yield value
+    elif is_mapping(value):
         message = unwrapped(value)
         if _is_message(message):
             if not is_definition(message):
@@ -122,8 +126,22 @@ def _raw_messages(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
             yield message
     elif is_sequence(value) and depth:
         for item in value:
-            if not isinstance(item, str) or may_be_value(item):
+            if _is_plain(item):
+                yield item
+            elif not isinstance(item, str) or may_be_value(item):
                 yield from _raw_messages(item, depth - 1)
+
+
+_NOT_PLAIN = frozenset({"message", "messages", "kwargs", "data", "name", "function"})
+"""Keys of what may wrap a message, or define a tool."""
+
+
+def _is_plain(value: object) -> TypeGuard[dict[str, Any]]:
+    """Say whether this is a message as most are written; the checks of any other cost more."""
+    if not isinstance(value, dict) or not isinstance(value.get("role"), str) or not _NOT_PLAIN.isdisjoint(value):
+        return False
+    content = value.get("content")
+    return not is_mapping(content) and not (isinstance(content, str) and "parameters" in content)
 
 
 def _most_messages(envelope: Mapping[str, Any], depth: int) -> Sequence[Mapping[str, Any]]:
@@ -226,7 +244,7 @@ def parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _parts(message: Mapping[str, Any], depth: int) -> list[Mapping[str, Any]]:
-    for key in (*_CONTENT_KEYS, "_content", "blocks"):
+    for key in _PARTS_KEYS:
         parts = message.get(key)
         if isinstance(parts, str):
             held = read_value(parts) if depth and may_be_object(parts) else parts
@@ -335,27 +353,40 @@ def _opened(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return part
 
 
-def _requests(message: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> Iterator[MessageRequest]:
-    """Yield the requests of a message. Some writers repeat those of the list of calls among the parts."""
-    found = [request for call in _listed_calls(message) if (request := _request(call)) is not None]
+def _requests(
+    message: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], kinds: Sequence[str]
+) -> tuple[MessageRequest, ...]:
+    """Return the requests of a message. Some writers repeat those of the list of calls among the parts."""
+    found = _read_requests([call for call in _listed_calls(message) if _asks(call, _kind(call))])
     if not found:
-        found = [request for part in parts if (request := _request(part)) is not None]
+        found = _read_requests([part for part, kind in zip(parts, kinds, strict=True) if _asks(part, kind)])
     if not found and is_mapping(call := message.get("function_call")):
-        found = [request for request in (_request(call, sure=True),) if request is not None]
-    yield from found
+        found = _read_requests((call,))
+    return found
+
+
+def _read_requests(parts: Iterable[Mapping[str, Any]]) -> tuple[MessageRequest, ...]:
+    return tuple([request for part in parts if (request := _request(part)) is not None])
+
+
+_LISTING = frozenset({*_CALL_KEYS, "additional_kwargs"})
 
 
 def _listed_calls(message: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    if _LISTING.isdisjoint(message):
+        return ()
     calls = read_value(message.get("tool_calls") or message.get("toolCalls"))
     if not calls and is_mapping(more := message.get("additional_kwargs")):
         calls = more.get("tool_calls")
     return filter(is_mapping, map(read_value, calls)) if is_sequence(calls) else ()
 
 
-def _request(part: Mapping[str, Any], *, sure: bool = False) -> MessageRequest | None:
+def _asks(part: Mapping[str, Any], kind: str) -> bool:
+    return kind == _REQUEST or "arguments" in part or part.get("type") == "tool_call"
+
+
+def _request(part: Mapping[str, Any]) -> MessageRequest | None:
     """Read one request in any known format."""
-    if not sure and _kind(part) != _REQUEST and "arguments" not in part and part.get("type") != "tool_call":
-        return None
     held = _opened(part)
     name = _first(held, _NAMES)
     if not isinstance(name, str) or not name or _defines(held):
@@ -364,23 +395,26 @@ def _request(part: Mapping[str, Any], *, sure: bool = False) -> MessageRequest |
 
 
 def _first(held: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    return next((found for key in keys if (found := held.get(key)) is not None), None)
+    for key in keys:
+        if (found := held.get(key)) is not None:
+            return found
+    return None
 
 
 def _id(part: Mapping[str, Any]) -> str:
     for key in _IDS:
-        if isinstance(call_id := part.get(key), str) and call_id:
+        if key in part and isinstance(call_id := part[key], str) and call_id:
             return call_id
     origin = part.get("origin")
     return _id(origin) if is_mapping(origin) and "origin" not in origin else ""
 
 
-def _results(message: Mapping[str, Any], role: str, parts: Sequence[Mapping[str, Any]]) -> Iterator[MessageResult]:
-    answers = [_result(_opened(part)) for part in parts if _kind(part) == _ANSWER]
-    if answers:
-        yield from answers
-    elif role == "tool":
-        yield _result(message)
+def _results(
+    message: Mapping[str, Any], role: str, parts: Sequence[Mapping[str, Any]], kinds: Sequence[str]
+) -> tuple[MessageResult, ...]:
+    if _ANSWER in kinds:
+        return tuple([_result(_opened(part)) for part, kind in zip(parts, kinds, strict=True) if kind == _ANSWER])
+    return (_result(message),) if role == "tool" else ()
 
 
 _RESULTS = ("response", "result", "output", "content", "_content", "tool_output", "parts", "text")
@@ -430,7 +464,9 @@ def _is_failed(held: object) -> bool:
     """Say whether a result is marked as an error, by a field of its own."""
     if not is_mapping(held):
         return False
-    if any(held.get(key) is True for key in ("is_error", "isError", "error")) or held.get("status") == "error":
+    if held.get("is_error") is True or held.get("isError") is True or held.get("error") is True:
+        return True
+    if held.get("status") == "error":
         return True
     output = held.get("output")
     kind = (output if is_mapping(output) else held).get("type")
@@ -478,7 +514,8 @@ def _wrapped_result(value: object, depth: int) -> MessageResult | None:
     if _kind(message) == _ANSWER and _id(answer := _opened(message)):
         return _result(answer)
     if "content" in message and isinstance(_first(message, _ANSWERED), str):
-        found = tuple(_results(message, "tool", parts_of(message)))
+        parts = parts_of(message)
+        found = _results(message, "tool", parts, [_kind(part) for part in parts])
         return found[0] if len(found) == 1 else None
     if _is_protocol(value) and (len(value) == 1 or not _MARKS.isdisjoint(value)):
         texts = _texts_in(value["content"])
