@@ -24,7 +24,6 @@ from goldspan.mappers.dialects.reading.model_messages import (
     end_of_input,
     last_answer,
     last_user_text,
-    parsed_if_asking,
     requests_in,
 )
 from goldspan.mappers.dialects.reading.protocol import Advice, LogReading, Reading
@@ -440,7 +439,7 @@ class DialectTable:
         if role is Role.TOOL:
             tool = self._tool(span, attributes, pseudo=rule.pseudo)
             return Reading(role, agent, tool, session_keys=session_keys, turn_id=turn_id, no_turn=rule.no_turn)
-        output = parsed_if_asking(first_value(self.output, span, attributes))
+        output = first_value(self.output, span, attributes)
         input_messages = first_value(self.input, span, attributes)
         input_end = (
             end_of_input(input_messages)

@@ -18,7 +18,7 @@ from goldspan.mappers.dialects.reading.model_messages import (
     input_events,
     message_of_leaves,
     output_events,
-    parsed_if_asking,
+    said_in,
     since_the_model,
     whole_history,
 )
@@ -33,7 +33,7 @@ from goldspan.mappers.span_evidence import (
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import NO_ATTRIBUTES, Attributes, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
-from goldspan.scoring.messages import MessageRequest, MessageResult, message_of, raw_messages, result_text
+from goldspan.scoring.messages import MessageRequest, MessageResult, result_text
 from goldspan.scoring.recorded_values import may_be_object, read_value
 from goldspan.scoring.sessions import Capture
 
@@ -217,12 +217,10 @@ def _is_transcript(text: str) -> bool:
 
 
 def _requests(said: Sequence[Any]) -> tuple[RequestEvidence, ...]:
-    for output in map(parsed_if_asking, said):
-        if isinstance(output, str):
-            continue
+    for output in said:
         found: list[RequestEvidence] = []
         response, answered = 0, False
-        for message in map(message_of, raw_messages(output)):
+        for message in said_in(output):
             if message.role in {"user", "tool"}:
                 answered = True
             elif message.requests:

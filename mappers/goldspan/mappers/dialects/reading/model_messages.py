@@ -206,24 +206,23 @@ class InputEnd(NamedTuple):
     """Counted only if it ends with a user message, which is when a turn begins."""
 
 
-def parsed_if_asking(output: object) -> object:
-    """Parse text of output that may ask for tools; other text stays text, and is cheap."""
-    if isinstance(output, str) and any(mark in output for mark in _REQUEST_MARKS):
-        return _read_text(output)
-    return output
+def said_in(output: object) -> Iterable[Message]:
+    """Return the messages of output that may ask for tools; other text is not parsed, and has none."""
+    return _said_in_text(output) if isinstance(output, str) else map(message_of, raw_messages(output))
 
 
-_read_text = lru_cache(8)(read_value)
-"""Several readers of one span ask for the same text. What was read is shared, so it must not be changed."""
+@lru_cache(8)
+def _said_in_text(text: str) -> tuple[Message, ...]:
+    """Several readers of one span ask for the same text. What was read is shared, so it must not be changed."""
+    if not any(mark in text for mark in _REQUEST_MARKS):
+        return ()
+    return tuple(map(message_of, raw_messages(text)))
 
 
 def requests_in(output: object) -> tuple[ToolRequest, ...]:
     """Return the tool calls that a model's output asks for, in its order."""
-    output = parsed_if_asking(output)
-    if isinstance(output, str):
-        return ()
-    said = (message_of(raw) for raw in raw_messages(output) if role_of(raw) in {"assistant", ""})
-    return tuple(_tool_request(request) for one in said for request in one.requests if request.name not in _HIDDEN)
+    said = [one for one in said_in(output) if one.requests and one.role in {"assistant", ""}]
+    return tuple([_tool_request(request) for one in said for request in one.requests if request.name not in _HIDDEN])
 
 
 def _tool_request(request: MessageRequest) -> ToolRequest:
@@ -308,6 +307,9 @@ def last_answer(messages: object) -> Content:
     """Return the text of the model's last message, if it has any."""
     if isinstance(messages, str) and messages in REDACTION_TOKENS:
         return Content(messages, Capture.REDACTED)
+    said = _said_in_text(messages) if isinstance(messages, str) else ()
+    if said and said[-1].role == "assistant":
+        return _captured(said[-1].text)
     for raw in newest_first(messages):
         if role_of(raw) in {"assistant", ""}:
             return _captured(text_of(raw))
@@ -357,4 +359,4 @@ def newest_first(messages: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _backwards(value: object) -> Iterator[Mapping[str, Any]]:
-    yield from reversed(tuple(raw_messages(value)))
+    return reversed(tuple(raw_messages(value)))
