@@ -20,7 +20,7 @@ from typing import Any, TypeGuard
 
 from msgspec import Struct
 
-from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
 from goldspan.scoring.recorded_values import may_be_object, may_be_value, read_value
 from goldspan.scoring.sessions import Capture, Content
 
@@ -138,7 +138,7 @@ _NOT_PLAIN = frozenset({"message", "messages", "kwargs", "data", "name", "functi
 
 def _is_plain(value: object) -> TypeGuard[dict[str, Any]]:
     """Say whether this is a message as most are written; the checks of any other cost more."""
-    if not isinstance(value, dict) or not isinstance(value.get("role"), str) or not _NOT_PLAIN.isdisjoint(value):
+    if not is_dict(value) or not isinstance(value.get("role"), str) or not _NOT_PLAIN.isdisjoint(value):
         return False
     content = value.get("content")
     return not is_mapping(content) and not (isinstance(content, str) and "parameters" in content)

@@ -358,5 +358,5 @@ def newest_first(messages: object) -> Iterator[Mapping[str, Any]]:
         yield from _backwards(messages)
 
 
-def _backwards(value: object) -> Iterator[Mapping[str, Any]]:
-    return reversed(tuple(raw_messages(value)))
+def _backwards(value: object) -> Sequence[Mapping[str, Any]]:
+    return tuple(raw_messages(value))[::-1]
