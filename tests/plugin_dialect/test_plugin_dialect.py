@@ -30,8 +30,16 @@ def inspected(site: Path | None = None) -> dict[str, Any]:
     return json.loads(goldspan("inspect", str(TRACES), "--format", "json", site=site).stdout)
 
 
-def test_without_it_nothing_is_recognised() -> None:
-    assert inspected()["sessions"] == []
+def test_without_it_only_calls_are_read_by_the_shape_of_their_spans() -> None:
+    (session,) = inspected()["sessions"]
+    assert session["id_source"] == "trace_id"
+    (turn,) = session["turns"]
+    assert [(call["name"], call["arguments"], call["call_id"]) for call in turn["calls"]] == [
+        ("book_cabin", {"cabin": "Chez Léa", "people": 2}, "c1"),
+        ("load_car", None, "c2"),
+        ("sound_horn", None, None),
+    ]
+    assert {call["dialect"] for call in turn["calls"]} == {"shape"}
 
 
 def test_its_spans_are_recognised(site: Path) -> None:

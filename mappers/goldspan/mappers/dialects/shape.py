@@ -53,6 +53,7 @@ _NO_ERRORS = frozenset({"", "false", "none", "null", "ok"})
 _SEPARATORS = re.compile(r"[^a-z]+")
 _TOOL_KIND = re.compile(r"(?:tools?|function)(?:call|execution|use)?$")
 """How kinds of tools end, without what divides their words."""
+_NAME = re.compile(r"[A-Za-z_][\w\-]{0,79}(?<!true)(?<!false)(?<!none)", re.IGNORECASE)
 _SHORT = 200
 """Characters of a text that may be a name, an id or a kind."""
 _MOST_TEXTS = 64
@@ -168,7 +169,7 @@ class _Look:
         """Its kind says that it is a tool's, or the keys of a name and of arguments do."""
         if any(map(is_tool_kind, self.kinds)):
             return True
-        return self.first(_names_tool) is not None and any(says_tool(place.key) for place in self.given)
+        return any(map(_names_tool, self.texts)) and any(says_tool(place.key) for place in self.given)
 
     def own(self, attributes: Mapping[str, Any], name: str) -> tuple[ValuePlace, Content] | None:
         """Return what stands where the arguments of the tool of this name do; None where nothing does."""
@@ -193,11 +194,16 @@ class _Look:
         """Its kind says that it is a model's, or it counts tokens."""
         return self.counts_tokens or any(not _MODELS.isdisjoint(words_of(kind)) for kind in self.kinds)
 
-    def first(self, fits: Callable[[ValuePlace], bool]) -> tuple[ValuePlace, str] | None:
-        """Return the plainest of the short texts whose place fits."""
-        found = ((len(place.path), place.event != "", place, text) for place, text in self.texts.items() if fits(place))
-        best = min(found, default=None)
-        return None if best is None else best[2:]
+    def first(self, fits: Callable[[ValuePlace], bool], alone: frozenset[str]) -> tuple[ValuePlace, str] | None:
+        """Return the plainest of the short texts whose place fits; else of those in whose key one word is `alone`."""
+        found = [(len(place.path), place.event != "", place, text) for place, text in self.texts.items() if fits(place)]
+        if not found:
+            found = [
+                (len(place.path), place.event != "", place, text)
+                for place, text in self.texts.items()
+                if _ends_with(place, alone) and _NAME.fullmatch(text) and not is_tool_kind(text)
+            ]
+        return min(found)[2:] if found else None
 
     def note_messages(self, messages: list[Mapping[str, Any]], *, out: bool) -> None:
         """Keep the larger of two conversations; an output with messages of users is a transcript."""
@@ -252,6 +258,15 @@ def _names_call(place: ValuePlace) -> bool:
     return "id" in words and not words.isdisjoint({"call", "tool", "toolcall"})
 
 
+_TOOL_ALONE, _CALL_ALONE = frozenset({"tool", "function"}), frozenset({"call"})
+
+
+def _ends_with(place: ValuePlace, alone: frozenset[str]) -> bool:
+    """Say whether a key ends with one word that is one of these: `app.tool` may hold a name without saying so."""
+    words = words_of(str(place.path[-1]) if place.path else place.key.rpartition(".")[2])
+    return len(words) == 1 and words <= alone
+
+
 _OF_CALLS = frozenset({"name", "id", "type", "call", "tool", "config", "options", "run", "method", "str"}) | INPUT_WORDS
 
 
@@ -283,7 +298,7 @@ def look_at(view: SpanView, *, content: bool) -> SpanLook | None:
     model = _model_of(look, attributes)
     if model is None and not look.objects and not look.texts and not look.given:
         return None
-    name = look.first(_names_tool)
+    name = look.first(_names_tool, _TOOL_ALONE)
     of_tool = ((place, value) for place, value in look.results.items() if says_tool(place.key))
     result_place, result = next(of_tool, next(iter(look.results.items()), (None, None)))
     return SpanLook(
@@ -297,7 +312,7 @@ def look_at(view: SpanView, *, content: bool) -> SpanLook | None:
         look.of_other,
         look.own(attributes, "" if name is None else name[1]),
         name,
-        look.first(_names_call),
+        look.first(_names_call, _CALL_ALONE),
         model,
         _context_of(look, content=content),
         read_content(result) if content else NO_CONTENT,
