@@ -131,7 +131,7 @@ def call_order(call: ToolCall) -> tuple[int, str]:
 
 def without_result(call: ToolCall) -> ToolCall:
     """A call as scoring needs it: these doors keep no content that they do not use."""
-    return replace(call, result=NO_CONTENT)
+    return replace(call, result=NO_CONTENT, tool_definitions=NO_CONTENT)
 
 
 @pytest.mark.parametrize("name", FROM_EVENTS)
