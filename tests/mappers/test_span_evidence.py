@@ -111,6 +111,8 @@ def test_arguments_are_seen_inside_what_is_around_them(written: str) -> None:
         ({"my.result": "Error: no table"}, True, False),
         ({"my.output": json.dumps({"content": [{"text": "x"}], "isError": True})}, True, False),
         ({"my.output": json.dumps({"error": "no table"})}, None, False),
+        ({"my.output": json.dumps({"status": {"code": 2}, "result": "Failed: no table"})}, True, False),
+        ({"my.output": '{"result": "Tool \\u0065rror: no table"}'}, True, False),
         ({"my.outcome": "error"}, None, True),
         ({"my.error": "none", "is_error": False}, None, False),
         ({"is_error": True}, None, True),

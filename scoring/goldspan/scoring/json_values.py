@@ -15,8 +15,8 @@ import msgspec
 
 from goldspan.scoring.sessions import JsonValue
 
-_NO_MAPPING = (str, int, float, bytes, list, tuple, type(None))
-_NO_SEQUENCE = (str, int, float, bytes, dict, type(None))
+_NO_MAPPING = (str, type(None), list, int, float, bytes, tuple)
+_NO_SEQUENCE = (str, dict, type(None), int, float, bytes)
 # Abstract base classes are slow to check, so common types are checked first. `list | tuple` would be built each time.
 
 

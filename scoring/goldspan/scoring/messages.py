@@ -187,6 +187,8 @@ def is_definition(message: Mapping[str, Any]) -> bool:
 
 
 def _defines(value: Mapping[str, Any]) -> bool:
+    if "name" not in value and "function" not in value:
+        return False
     inner = value.get("function")
     holder = inner if is_mapping(inner) else value
     if not isinstance(holder.get("name"), str) or "arguments" in holder:
@@ -490,13 +492,15 @@ _OF_A_MESSAGE = re.compile(
     r'|"type"\s*:\s*"(?:text|tool)"|tool_call_id='
 )
 """What stands in a result that a message or a protocol wraps; other results are not parsed."""
+_MARKS_OF_A_MESSAGE = ("tool", '"type"', "function_call_output", "isError", "is_error", "structuredContent", '"lc"')
+"""One of these is in all that the pattern finds; a search for it costs far more."""
 _ENVELOPES = ("output", "update", "result", "data", "messages")
 
 
 def result_of(value: object) -> MessageResult | None:
     """Read a tool's result out of the message that wraps it: LangChain's, a provider's, MCP's; none where none does."""
     if isinstance(value, str):
-        if _OF_A_MESSAGE.search(value) is None:
+        if not any(map(value.__contains__, _MARKS_OF_A_MESSAGE)) or _OF_A_MESSAGE.search(value) is None:
             return None
         value = read_value(value)
     return _wrapped_result(value, 4)

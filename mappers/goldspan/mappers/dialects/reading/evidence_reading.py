@@ -55,6 +55,8 @@ _SPEAKING = frozenset(
 _IN = frozenset({"input", "inputs", "prompt", "prompts", "request"})
 _ARGUMENTS = frozenset({"arguments", "args", "input", "inputs", "parameters", "params", "kwargs"})
 _NO_MESSAGES = frozenset({"tools", "functions", "definitions", "metadata", "usage", "schema", "config", "invocation"})
+_NO_OBJECT = frozenset({"id", "ids", "model", "tokens", "temperature", "reason", "reasons", "count", "type", "seed"})
+"""Last words of keys of plain values, which need not be decoded."""
 _ERROR = frozenset({"error", "exception", "failure"})
 _SESSION = frozenset({"session", "conversation", "thread"})
 _NO_SESSION = frozenset({"mcp", "transport", "parent", "user", "name"})
@@ -65,6 +67,8 @@ _NAMES_ERROR = re.compile(
     r"|.{0,60}\b(?:error (?:occurred|executing|while|running|calling|invoking)|execution failed|failed with)\b",
     re.IGNORECASE | re.DOTALL,
 )
+_FAILING = ("error", "exception", "traceback", "fail", "\\u")
+"""A text without any of these names no error, however it is read."""
 _MOST_OBJECTS = 12
 _LONGEST_RESULT = 1 << 14
 """Characters of a result that is looked into; of a longer one, only the beginning is."""
@@ -93,14 +97,15 @@ def _read_key(key: str) -> _Key | None:
     """Return what a key says; none where nothing of interest can stand under it."""
     numbered = _NUMBERED.fullmatch(key)
     base = key if numbered is None else numbered[1]
-    words = frozenset(word.lower() for word in _WORD.findall(base))
+    in_order = [word.lower() for word in _WORD.findall(base)]
+    words = frozenset(in_order)
     found = _Key(
         out=not words.isdisjoint(_OUT) and words.isdisjoint(_IN),
         arguments=not words.isdisjoint(_ARGUMENTS) and words.isdisjoint(_OUT),
         error=not words.isdisjoint(_ERROR),
         outcome="outcome" in words,
         session="id" in words and not words.isdisjoint(_SESSION) and words.isdisjoint(_NO_SESSION),
-        messages=words.isdisjoint(_NO_MESSAGES) and not words.isdisjoint(_SPEAKING),
+        messages=not words.isdisjoint(_SPEAKING) and words.isdisjoint(_NO_MESSAGES) and in_order[-1] not in _NO_OBJECT,
         list="" if numbered is None else base,
         number=0 if numbered is None else int(numbered[2]),
         leaf="" if numbered is None else numbered[3],
@@ -108,14 +113,22 @@ def _read_key(key: str) -> _Key | None:
     return found if any(found[:6]) and (found.messages or not found.list) else None
 
 
+@lru_cache(1 << 10)
+def _telling_keys(keys: tuple[object, ...], *, is_tool: bool) -> tuple[tuple[str, _Key], ...]:
+    """Return the keys whose values may be evidence; spans of one kind have the same keys."""
+    read = ((key, _read_key(key)) for key in keys if type(key) is str)
+    telling = [(key, says) for key, says in read if says is not None]
+    if is_tool:
+        return tuple((key, says) for key, says in telling if not says.list and any(says[:5]))
+    return tuple((key, says) for key, says in telling if says.messages or says.session)
+
+
 def evidence_of(span: SpanView, role: Role | None, tool: ToolFacts | None = None) -> SpanEvidence:
     """Return what the values of a span say; `role` and `tool` only tell what need not be looked for."""
     attributes = span.attributes
     seen = _Seen(attributes, is_tool=role is Role.TOOL)
-    for key in attributes:
-        says = _read_key(key) if type(key) is str else None
-        if says is not None:
-            seen.add(says, key)
+    for key, says in _telling_keys(tuple(attributes), is_tool=role is Role.TOOL):
+        seen.add(says, key)
     if role is Role.TOOL:
         is_known = tool is not None and tool.call_id and tool.arguments.capture is Capture.CAPTURED
         found = seen.of_tool(arguments=not is_known)
@@ -146,8 +159,7 @@ class _Seen:
     def add(self, says: _Key, key: str) -> None:
         """Add an attribute."""
         if says.list:
-            if not self._is_tool:
-                self._lists.setdefault(says.list, {}).setdefault(says.number, {})[says.leaf] = key
+            self._lists.setdefault(says.list, {}).setdefault(says.number, {})[says.leaf] = key
             return
         value = self._attributes[key]
         if value is None:
@@ -252,8 +264,8 @@ def _input(given: Sequence[Any]) -> tuple[tuple[ResultEvidence, ...], bool | Non
 
 
 def _result(result: MessageResult) -> ResultEvidence:
-    content = result_text(result)
-    failed = True if result.failed else says_failed(content) if content else None
+    content = result.content if is_mapping(result.content) else result_text(result)
+    failed = True if result.failed else None if content == "" else says_failed(content)
     return ResultEvidence(result.call_id or None, result.name or None, failed)
 
 
@@ -300,11 +312,17 @@ def says_failed(value: object, depth: int = 3) -> bool | None:
 
     None where a tool returned an object with an error of its own, which may be its normal answer.
     """
-    if isinstance(value, str) and len(value) <= _LONGEST_RESULT and may_be_object(value):
-        value = read_value(value)
+    if isinstance(value, str):
+        beginning = value[:_LONGEST_RESULT].lower()
+        if not any(word in beginning for word in _FAILING):
+            return False
+        if len(value) <= _LONGEST_RESULT and may_be_object(value):
+            value = read_value(value)
     inner: Iterable[Any] = ()
     if is_mapping(value):
-        if value.get("is_error") is True or value.get("isError") is True or value.get("status") in _FAILURES:
+        status = value.get("status")
+        is_marked = value.get("is_error") is True or value.get("isError") is True
+        if is_marked or (isinstance(status, str) and status in _FAILURES):
             return True
         if value.get("error") or value.get("exception"):
             return None
