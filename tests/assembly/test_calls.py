@@ -37,6 +37,10 @@ class TestRequestsAndExecutions:
         found = calls(asking("m", 1, ("f", {"x": 1}, "c1")), run("x", 2, "f", {"x": 1}, "c1"))
         assert [(call.arguments, call.requested) for call in found] == [({"x": 1}, False)]
 
+    def test_a_tool_s_clock_that_is_behind_makes_no_second_call(self) -> None:
+        found = calls(run("x", 1, "f", {"x": 1}), asking("m", 3, ("f", {"x": 1}, None)))
+        assert [(call.arguments, call.requested) for call in found] == [({"x": 1}, False)]
+
     def test_order_is_that_of_the_request_where_threads_inverted_it(self) -> None:
         found = calls(
             asking("m", 1, ("a", {}, "1"), ("b", {}, "2")),

@@ -11,12 +11,12 @@ from functools import lru_cache
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 CALL_WORDS = frozenset({"tool", "tools", "toolcall", "function", "functions", "functioncall"})
-INPUT_WORDS = frozenset({"input", "inputs", "arguments", "argument", "args", "kwargs", "parameters", "params"})
+INPUT_WORDS = frozenset({"in", "input", "inputs", "arguments", "argument", "args", "kwargs", "parameters", "params"})
 OUTPUT_WORDS = frozenset(
-    {"output", "outputs", "completion", "completions", "response", "result", "results", "choice", "choices"}
+    {"out", "output", "outputs", "completion", "completions", "response", "result", "results", "choice", "choices"}
     | {"answer", "return", "returned", "generation"}
 )
-_SAYING = ("output", "outputs", "messages", "message", "prompt", "prompts", "completion", "completions", "llm")
+_SAYING = ("out", "output", "outputs", "messages", "message", "prompt", "prompts", "completion", "completions", "llm")
 _CARRYING = (CALL_WORDS | INPUT_WORDS).union(_SAYING, ("conversation",))
 _TOOL_WORDS = frozenset({"tool", "tools", "toolcall", "functioncall"})
 _NO_CONTENT = re.compile(

@@ -362,7 +362,7 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
         else:
             unmatched.append(ask)
     unmatched = match_in_order(unmatched, lambda ask, run: _can_match(ask, run) and _equal_arguments(ask, run))
-    return match_in_order(
+    unmatched = match_in_order(
         unmatched,
         lambda ask, run: (
             _can_match(ask, run)
@@ -370,6 +370,8 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
             and (ask.until is None or run.span.start < ask.until)
         ),
     )
+    # What is left and says the same is one call: the clock of the tools' host may be behind.
+    return match_in_order(unmatched, lambda ask, run: _same_name(ask, run) and _equal_arguments(ask, run))
 
 
 def _join_repeated(executions: Sequence[_Execution], spans: Sequence[SpanFacts]) -> None:
@@ -386,8 +388,11 @@ def _join_repeated(executions: Sequence[_Execution], spans: Sequence[SpanFacts])
 
 
 def _can_match(ask: _ModelRequest, run: _Execution) -> bool:
-    fits = not run.tool.named or same_tool(ask.request.name, run.name)
-    return fits and run.span.start >= ask.model.start
+    return _same_name(ask, run) and run.span.start >= ask.model.start
+
+
+def _same_name(ask: _ModelRequest, run: _Execution) -> bool:
+    return not run.tool.named or same_tool(ask.request.name, run.name)
 
 
 _DEEPEST_ENVELOPE = 3
