@@ -79,6 +79,8 @@ _AS_THEY_ARE = frozenset({str, int, bool})
 
 
 def _canonical(value: Any, depth: int) -> Any:
+    if type(value) in _AS_THEY_ARE:
+        return value
     if is_dict(value) and _AS_THEY_ARE.issuperset(map(type, value.values())):
         return value
     if isinstance(value, float):

@@ -114,11 +114,11 @@ def _read_key(key: str) -> _Key | None:
 
 
 @lru_cache(1 << 10)
-def _telling_keys(keys: tuple[object, ...], *, is_tool: bool) -> tuple[tuple[str, _Key], ...]:
+def _telling_keys(keys: tuple[object, ...], role: Role | None) -> tuple[tuple[str, _Key], ...]:
     """Return the keys whose values may be evidence; spans of one kind have the same keys."""
     read = ((key, _read_key(key)) for key in keys if type(key) is str)
     telling = [(key, says) for key, says in read if says is not None]
-    if is_tool:
+    if role is Role.TOOL:
         return tuple((key, says) for key, says in telling if not says.list and any(says[:5]))
     return tuple((key, says) for key, says in telling if says.messages or says.session)
 
@@ -127,7 +127,7 @@ def evidence_of(span: SpanView, role: Role | None, tool: ToolFacts | None = None
     """Return what the values of a span say; `role` and `tool` only tell what need not be looked for."""
     attributes = span.attributes
     seen = _Seen(attributes, is_tool=role is Role.TOOL)
-    for key, says in _telling_keys(tuple(attributes), is_tool=role is Role.TOOL):
+    for key, says in _telling_keys(tuple(attributes), role):
         seen.add(says, key)
     if role is Role.TOOL:
         is_known = tool is not None and tool.call_id and tool.arguments.capture is Capture.CAPTURED
@@ -247,18 +247,18 @@ def _asked(request: MessageRequest, response: int) -> RequestEvidence:
     arguments = read_value(request.arguments)
     if not is_mapping(arguments):
         return RequestEvidence(request.name, request.call_id or None, response=response)
-    names = tuple(name for name, value in arguments.items() if value is not None)
+    names = tuple([name for name, value in arguments.items() if value is not None])
     return RequestEvidence(request.name, request.call_id or None, value_digest(arguments), names, response)
 
 
 def _input(given: Sequence[Any]) -> tuple[tuple[ResultEvidence, ...], bool | None, tuple[str, ...] | None]:
     for messages in given:
         end = tuple(since_the_model(messages))
-        if not any(message.role for message in end):
+        if not any([message.role for message in end]):  # noqa: C419 - two or three messages: a generator costs more
             continue
-        last = next((one for one in end if one.results or one.role == "user"), None)
-        continues = None if last is None else bool(last.results)
-        results = tuple(_result(result) for message in reversed(end) for result in message.results)
+        last = [bool(one.results) for one in end if one.results or one.role == "user"]
+        continues = last[0] if last else None
+        results = tuple([_result(result) for message in reversed(end) for result in message.results])
         return results, continues, _users(messages) if continues is False else None
     return (), None, None
 
@@ -318,7 +318,7 @@ def says_failed(value: object, depth: int = 3) -> bool | None:
             return False
         if len(value) <= _LONGEST_RESULT and may_be_object(value):
             value = read_value(value)
-    inner: Iterable[Any] = ()
+    inner: Sequence[Any] = ()
     if is_mapping(value):
         status = value.get("status")
         is_marked = value.get("is_error") is True or value.get("isError") is True
@@ -331,7 +331,7 @@ def says_failed(value: object, depth: int = 3) -> bool | None:
         inner = value[:_MOST_OBJECTS]
     elif isinstance(value, str):
         return _NAMES_ERROR.match(value) is not None
-    return any_failed(says_failed(one, depth - 1) for one in inner) if depth else False
+    return any_failed([says_failed(one, depth - 1) for one in inner]) if inner and depth else False
 
 
 def any_failed(found: Iterable[bool | None]) -> bool | None:
