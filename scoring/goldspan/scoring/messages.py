@@ -106,7 +106,7 @@ _SAYING = frozenset({*_CONTENT_KEYS, *_CALL_KEYS, "text", "function_call", "_con
 
 def raw_messages(value: object) -> Iterator[Mapping[str, Any]]:
     """Yield the messages of a value in their order, out of whatever wraps them: a list of them, one, or an envelope."""
-    return _raw_messages(value, _DEEPEST)
+    return iter((value,)) if _is_plain(value) else _raw_messages(value, _DEEPEST)
 
 
 def _raw_messages(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
@@ -190,7 +190,7 @@ def _defines(value: Mapping[str, Any]) -> bool:
     if "name" not in value and "function" not in value:
         return False
     inner = value.get("function")
-    holder = inner if is_mapping(inner) else value
+    holder = inner if inner is not None and is_mapping(inner) else value
     if not isinstance(holder.get("name"), str) or "arguments" in holder:
         return False
     if any(_is_schema(holder[key]) for key in _SCHEMAS if key in holder):
@@ -264,7 +264,7 @@ def _part(part: Any) -> Mapping[str, Any]:
     if isinstance(part, str):
         return {"type": "text", "content": part}
     inner = part.get("message_content")
-    return inner if is_mapping(inner) else part
+    return inner if inner is not None and is_mapping(inner) else part
 
 
 def _are_parts(value: object) -> bool:
@@ -287,8 +287,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def _text_of(parts: Sequence[Mapping[str, Any]]) -> str:
-    texts = [_text(part) for part in parts]
-    return "\n".join(text for text in texts if text)
+    return "\n".join([text for part in parts if (text := _text(part))])
 
 
 def _text(part: Mapping[str, Any]) -> str:
@@ -342,12 +341,8 @@ def _kind_named(name: str) -> str:
 
 def _opened(part: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a part with the fields of the object that it wraps: `{"id": 1, "function": {"name": "x"}}`."""
-    for _ in range(3):
-        key = (
-            None
-            if _WRAPPER_KEYS.isdisjoint(part)
-            else next((one for one in _WRAPPERS if is_mapping(part.get(one))), None)
-        )
+    for _ in () if _WRAPPER_KEYS.isdisjoint(part) else range(3):
+        key = next((one for one in _WRAPPERS if is_mapping(part.get(one))), None)
         if key is None:
             break
         inner = {name: value for name, value in part[key].items() if value is not None}
@@ -359,7 +354,9 @@ def _requests(
     message: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], kinds: Sequence[str]
 ) -> tuple[MessageRequest, ...]:
     """Return the requests of a message. Some writers repeat those of the list of calls among the parts."""
-    found = _read_requests([call for call in _listed_calls(message) if _asks(call, _kind(call))])
+    found: tuple[MessageRequest, ...] = ()
+    if not _LISTING.isdisjoint(message):
+        found = _read_requests([call for call in _listed_calls(message) if _asks(call, _kind(call))])
     if not found:
         found = _read_requests([part for part, kind in zip(parts, kinds, strict=True) if _asks(part, kind)])
     if not found and is_mapping(call := message.get("function_call")):
@@ -375,8 +372,6 @@ _LISTING = frozenset({*_CALL_KEYS, "additional_kwargs"})
 
 
 def _listed_calls(message: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    if _LISTING.isdisjoint(message):
-        return ()
     calls = read_value(message.get("tool_calls") or message.get("toolCalls"))
     if not calls and is_mapping(more := message.get("additional_kwargs")):
         calls = more.get("tool_calls")
@@ -459,7 +454,7 @@ _MARKS = frozenset({"isError", "structuredContent", "is_interrupted"})
 def _is_protocol(value: Mapping[str, Any]) -> bool:
     """Say whether this is a result of MCP, or of AgentScope."""
     content = value.get("content")
-    return _PROTOCOL.issuperset(value) and is_sequence(content) and _texts_in(content) is not None
+    return is_sequence(content) and _PROTOCOL.issuperset(value) and _texts_in(content) is not None
 
 
 def _is_failed(held: object) -> bool:
@@ -488,19 +483,21 @@ def begins_as_error(result: object) -> bool:
 
 
 _OF_A_MESSAGE = re.compile(
-    r'"tool_call_id"|"tool_use_id"|"toolUseId"|"toolCallId"|"function_call_output"|"isError"|"is_error"|"structuredContent"|"lc"'
-    r'|"type"\s*:\s*"(?:text|tool)"|tool_call_id='
+    r'"(?:tool(?:_call_id|_use_id|UseId|CallId)"|function_call_output"|isError"|is_error"|structuredContent"|lc"'
+    r'|type"\s*:\s*"(?:text|tool)")'
 )
-"""What stands in a result that a message or a protocol wraps; other results are not parsed."""
-_MARKS_OF_A_MESSAGE = ("tool", '"type"', "function_call_output", "isError", "is_error", "structuredContent", '"lc"')
-"""One of these is in all that the pattern finds; a search for it costs far more."""
+"""What stands in a result that a message or a protocol wraps; other results are not parsed.
+
+All begin with a quote, so that the search goes from one to the next.
+"""
+_IN_A_REPR = "tool_call_id="
 _ENVELOPES = ("output", "update", "result", "data", "messages")
 
 
 def result_of(value: object) -> MessageResult | None:
     """Read a tool's result out of the message that wraps it: LangChain's, a provider's, MCP's; none where none does."""
     if isinstance(value, str):
-        if not any(map(value.__contains__, _MARKS_OF_A_MESSAGE)) or _OF_A_MESSAGE.search(value) is None:
+        if _OF_A_MESSAGE.search(value) is None and _IN_A_REPR not in value:
             return None
         value = read_value(value)
     return _wrapped_result(value, 4)
