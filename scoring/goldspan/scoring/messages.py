@@ -141,7 +141,9 @@ def _is_plain(value: object) -> TypeGuard[dict[str, Any]]:
     if not is_dict(value) or not isinstance(value.get("role"), str) or not _NOT_PLAIN.isdisjoint(value):
         return False
     content = value.get("content")
-    return not is_mapping(content) and not (isinstance(content, str) and "parameters" in content)
+    if isinstance(content, str):
+        return "parameters" not in content
+    return content is None or not is_mapping(content)
 
 
 def _most_messages(envelope: Mapping[str, Any], depth: int) -> Sequence[Mapping[str, Any]]:
