@@ -97,7 +97,7 @@ def replay_in_parallel(
     return Replay(
         run_result(results, goldens, files.problems),
         sum(one.spans for one in readings),
-        sum(one.recognised for one in readings),
+        sum(one.recognised for one in readings) or len(results),
         frozenset[tuple[str, Stack]]().union(*(one.stacks for one in readings)),
     )
 

@@ -53,7 +53,7 @@ class Replay:
     result: ScoringResult
     spans: int
     recognised: int
-    """How many of the spans stand for an agent, a model call or a tool."""
+    """How many of the spans stand for an agent, a model call or a tool; if only by their shape, how many sessions."""
     stacks: frozenset[tuple[str, Stack]] = frozenset()
     """What may have written the spans, each with a dialect that knows it."""
 
@@ -93,7 +93,10 @@ def replay(
     for problem in problems_of(scoring.problems, [scoring.stats], quiet_spans):
         problems.append(problem)  # noqa: PERF402 - the list may keep some and count the rest
     return Replay(
-        run_result(list(scoring.results.values()), goldens, problems), scoring.read, recognised, registry.stacks()
+        run_result(list(scoring.results.values()), goldens, problems),
+        scoring.read,
+        recognised or len(scoring.results),
+        registry.stacks(),
     )
 
 

@@ -206,11 +206,8 @@ def decide_exit_code(
 
 
 def nothing_found(result: ScoringResult, recognised: int) -> Iterator[str]:
-    """Say that there was nothing to score, if so: that fails whatever else was asked for.
-
-    Where all spans are read by their shape, there are sessions though no dialect recognised a span.
-    """
-    if not recognised and not result.sessions:
+    """Say that there was nothing to score, if so: that fails whatever else was asked for."""
+    if not recognised:
         yield "no span was recognised as an agent's, a model's or a tool's: see `goldspan inspect`"
     elif not result.sessions:
         yield "no turn of an agent was found: see `goldspan inspect`"

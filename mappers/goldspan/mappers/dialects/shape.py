@@ -29,6 +29,7 @@ from goldspan.mappers.dialects.reading.dialect_table import asked_for_tools, err
 from goldspan.mappers.dialects.reading.model_messages import (
     CHOICE,
     INPUT_EVENTS,
+    LazyMessages,
     end_of_input,
     event_message,
     last_answer,
@@ -123,6 +124,8 @@ class _Look:
 
     def add(self, key: str, value: Any, event: str = "") -> None:
         """Look at an attribute of the span, or of one of its events."""
+        if isinstance(value, LazyMessages):
+            value = [*iter(value)]  # pyright: ignore - what a look holds is compared, and kept
         words = words_of(key)
         said = words | words_of(event)
         self.counts_tokens = self.counts_tokens or not words.isdisjoint({"tokens", "token", "usage"})
