@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.span_evidence import SpanEvidence
-from goldspan.mappers.span_facts import SpanFacts
+from goldspan.mappers.span_facts import SpanEvidence, SpanFacts
 from goldspan.scoring.sessions import ToolCall, UserMessages
 from rigs.span_facts import agent, captured, model, plain, tool
 

@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.span_evidence import RequestEvidence, ResultEvidence, SpanEvidence, value_digest
-from goldspan.mappers.span_facts import SpanFacts
+from goldspan.mappers.span_facts import RequestEvidence, ResultEvidence, SpanEvidence, SpanFacts, value_digest
 from goldspan.scoring.sessions import Doubt, DoubtedFact
 from rigs.span_facts import agent, model, tool
 

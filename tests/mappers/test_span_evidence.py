@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from goldspan.mappers.dialects.reading.evidence_reading import evidence_of
-from goldspan.mappers.span_evidence import NO_EVIDENCE, RequestEvidence, ResultEvidence, SpanEvidence, value_digest
-from goldspan.mappers.span_facts import Role
+from goldspan.mappers.span_facts import NO_EVIDENCE, RequestEvidence, ResultEvidence, Role, SpanEvidence, value_digest
 from goldspan.mappers.spans import DecodedSpan
 
 ARGUMENTS = {"city": "Paris", "days": 3}

@@ -27,9 +27,9 @@ from goldspan.mappers.dialects.reading.value_parsing import first_identifier, id
 from goldspan.mappers.dialects.shape import look_at
 from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
 from goldspan.mappers.normalized_spans import RENAMING_KEYS, may_be_renamed, with_original_names
-from goldspan.mappers.span_evidence import NO_EVIDENCE
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
+    NO_EVIDENCE,
     NO_RESOURCE,
     SHAPE,
     ContextFacts,

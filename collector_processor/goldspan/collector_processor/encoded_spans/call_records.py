@@ -30,7 +30,6 @@ from goldspan.collector_processor.compression import zlib_compress
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
 from goldspan.collector_processor.engine.evaluations import INCOMPLETE, digest_of
 from goldspan.collector_processor.engine.session_scorer import SessionState
-from goldspan.mappers.span_evidence import RequestEvidence, ResultEvidence, SpanEvidence
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     ContextFacts,
@@ -38,7 +37,10 @@ from goldspan.mappers.span_facts import (
     LogFacts,
     ModelFacts,
     Record,
+    RequestEvidence,
     ResourceFacts,
+    ResultEvidence,
+    SpanEvidence,
     SpanFacts,
     SpanLook,
     ToolFacts,

@@ -18,8 +18,16 @@ from msgspec import Struct
 
 from goldspan.mappers.assembly.tool_calls_and_batches import same_tool
 from goldspan.mappers.assembly.trace_tree import TraceTree
-from goldspan.mappers.span_evidence import NO_EVIDENCE, RequestEvidence, ResultEvidence, value_digest
-from goldspan.mappers.span_facts import Role, SpanFacts, ToolFacts, ToolRequest
+from goldspan.mappers.span_facts import (
+    NO_EVIDENCE,
+    RequestEvidence,
+    ResultEvidence,
+    Role,
+    SpanFacts,
+    ToolFacts,
+    ToolRequest,
+    value_digest,
+)
 from goldspan.scoring.sessions import Capture, Doubt, DoubtedFact, SpanRef, ToolCall
 
 TreeOf = Callable[[SpanFacts], TraceTree]

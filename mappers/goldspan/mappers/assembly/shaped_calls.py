@@ -12,12 +12,10 @@ read, a span that calls itself a tool's, and holds a name and an object of argum
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -33,12 +31,12 @@ from goldspan.mappers.span_facts import (
     ValuePlace,
     joined_context,
     joined_model,
+    value_digest,
 )
-from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, ToolCall
 
 _MOST_ANCESTORS = 64
-_DEEPEST = 5
 _TOOL_NAME = re.compile(r"[A-Za-z_][\w\-]{0,79}")
 
 
@@ -64,8 +62,8 @@ class Places(NamedTuple):
 def places_of(call: ToolCall, look: SpanLook) -> Places:
     """Return where the span of a call that was read by its shape has what the call is made of."""
     captured = call.capture is Capture.CAPTURED
-    same = _fingerprint(call.arguments) if captured else b""
-    arguments = next((place for place, value in look.objects if captured and _fingerprint(value) == same), None)
+    same = value_digest(call.arguments) if captured else ""
+    arguments = next((place for place, value in look.objects if captured and value_digest(value) == same), None)
     if arguments is None and look.own is not None and (look.own[1].raw == call.arguments or not captured):
         arguments = look.own[0]
     call_id = next((place for place, text in look.texts if text == call.call_id), None)
@@ -178,10 +176,10 @@ class _ShapeReading:
     def _match(self, candidates: Sequence[SpanFacts]) -> None:
         """Find the executions of requests: by call id, else by name and arguments; each request has one."""
         by_id = {request.call_id: request for request in self._asked if request.call_id}
-        by_print: dict[bytes, list[ToolRequest]] = defaultdict(list)
+        by_print: dict[str, list[ToolRequest]] = defaultdict(list)
         for request in self._asked:
             if request.arguments.capture is Capture.CAPTURED:
-                by_print[_fingerprint(request.arguments.raw)].append(request)
+                by_print[value_digest(request.arguments.raw)].append(request)
         found: dict[object, list[SpanFacts]] = defaultdict(list)
         for span in candidates:
             look = self._looks[span.span_id]
@@ -196,10 +194,10 @@ class _ShapeReading:
             most = 1 if isinstance(key, str) else sum(_key_of(request) == key for request in self._asked)
             self.calls.update((span.span_id, span) for span in self._executions(calls, most))
 
-    def _same_arguments(self, look: SpanLook, asked: Mapping[bytes, Sequence[ToolRequest]]) -> ToolRequest | None:
+    def _same_arguments(self, look: SpanLook, asked: Mapping[str, Sequence[ToolRequest]]) -> ToolRequest | None:
         """Return the request whose name and arguments a span has."""
         for _, value in look.objects:
-            for request in asked.get(_fingerprint(value), ()):
+            for request in asked.get(value_digest(value), ()):
                 if _name_place(look, request.name) is not None or _is_word_of(request.name, look.name):
                     return request
         return None
@@ -215,8 +213,8 @@ class _ShapeReading:
         wanted, own = request.arguments, look.own
         if wanted.capture is not Capture.CAPTURED or not is_mapping(wanted.raw):
             return NO_CONTENT if own is None else own[1]
-        same, keys = _fingerprint(wanted.raw), wanted.raw.keys()
-        equal = [value for _, value in look.objects if _fingerprint(value) == same]
+        same, keys = value_digest(wanted.raw), wanted.raw.keys()
+        equal = [value for _, value in look.objects if value_digest(value) == same]
         for value in equal or [value for _, value in look.objects if value and value.keys() <= keys]:
             return Content(dict(value), Capture.CAPTURED)
         found = None if own is None or own[1].capture is not Capture.CAPTURED else own[1].raw
@@ -301,7 +299,7 @@ def _unanswered(requests: Sequence[ToolRequest], tools: Sequence[SpanFacts]) -> 
 
 def _key_of(request: ToolRequest) -> object:
     """Return what equal requests share: the call id, else the name and the arguments."""
-    return request.call_id or (request.name, _fingerprint(request.arguments.raw))
+    return request.call_id or (request.name, value_digest(request.arguments.raw))
 
 
 def _name_place(look: SpanLook, name: str) -> ValuePlace | None:
@@ -320,19 +318,3 @@ def _is_word_of(name: str, span_name: str) -> bool:
     before, found, after = span_name.partition(name)
     apart = not before[-1:].isalnum() and not after[:1].isalnum() and "_" not in (before[-1:], after[:1])
     return bool(found) and apart
-
-
-def _fingerprint(value: Any) -> bytes:
-    """Return a digest of arguments, equal for equal ones: writers drop nulls, and write 3 as 3.0."""
-    text = json.dumps(_canonical(value, 0), sort_keys=True, default=str)
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
-
-
-def _canonical(value: Any, depth: int) -> Any:
-    if depth > _DEEPEST * 4:
-        return "..."
-    if is_mapping(value):
-        return {str(key): _canonical(inner, depth + 1) for key, inner in value.items() if inner is not None}
-    if is_sequence(value):
-        return [_canonical(inner, depth + 1) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value

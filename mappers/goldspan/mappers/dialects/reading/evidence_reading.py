@@ -23,14 +23,15 @@ from goldspan.mappers.dialects.reading.model_messages import (
     whole_history,
 )
 from goldspan.mappers.dialects.reading.value_parsing import identifier
-from goldspan.mappers.span_evidence import (
+from goldspan.mappers.span_facts import (
     NO_EVIDENCE,
     RequestEvidence,
     ResultEvidence,
+    Role,
     SpanEvidence,
+    ToolFacts,
     value_digest,
 )
-from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import NO_ATTRIBUTES, Attributes, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.messages import MessageRequest, MessageResult, result_text
