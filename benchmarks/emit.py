@@ -33,7 +33,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import views
 from goldspan.scoring import load_goldens
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 
 SESSIONS = 24

@@ -26,7 +26,7 @@ from benchmarks.traffic import SessionPlan, golden_set, otlp_json_lines, plan_se
 from goldspan.collector_processor.emit.evaluation import span_attributes
 from goldspan.collector_processor.encoded_spans.span_groups import split_request
 from goldspan.collector_processor.engine.engine import Engine
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest
 from goldspan.collector_processor.gateway.journal.journal import Journal
@@ -37,7 +37,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import views
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN, Metric
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN, Metric
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import SpanRef
 

@@ -16,7 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
 
 from benchmarks.gateway import Sent
 from goldspan.collector_processor.encoded_spans.span_groups import split_request
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker

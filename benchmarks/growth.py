@@ -36,7 +36,7 @@ from benchmarks.traffic import (
 )
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.engine.engine import Engine
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.stream.session_stage import SessionStage
 from goldspan.collector_processor.stream.stage_interface import StreamContext, ToSession
 from goldspan.collector_processor.stream.trace_stage import TraceStage
@@ -44,7 +44,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import views
 from goldspan.mappers.span_facts import Record
 from goldspan.scoring import Criterion, ExpectedCall, GoldenIndex, ToolCall, load_goldens, score_turn
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from goldspan.scoring.sessions import Session
 

@@ -56,8 +56,7 @@ def run_goldspan(port: int) -> None:
     import uvloop  # noqa: PLC0415
 
     from goldspan.collector_processor.serving.field_types import ListenAddress  # noqa: PLC0415
-    from goldspan.collector_processor.serving.http_server import HttpServer  # noqa: PLC0415
-    from goldspan.collector_processor.serving.limits import RequestLimits  # noqa: PLC0415
+    from goldspan.collector_processor.serving.http_server import HttpServer, RequestLimits  # noqa: PLC0415
 
     async def main() -> None:
         await HttpServer(application, ListenAddress("127.0.0.1", port), RequestLimits()).start()

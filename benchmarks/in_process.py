@@ -39,7 +39,7 @@ from goldspan.collector_processor.in_process.otlp_sender import OtlpSpanExporter
 from goldspan.collector_processor.in_process.span_exporter import ExporterOptions, ToolParameterMatchExporter
 from goldspan.collector_processor.in_process.span_pipeline import MAX_BATCH
 from goldspan.scoring import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 
 SESSIONS = 24
 """In one slice: 816 spans, so that the batch thread wakes while they are made."""

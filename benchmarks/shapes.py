@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from benchmarks.harness import THREAD_CPU, pin
 from goldspan.collector_processor.engine.engine import Engine
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.mappers.span_facts import SpanFacts
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.sessions import SpanRef

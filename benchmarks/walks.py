@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 
 import goldspan.scoring
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.stream.stage_interface import StreamContext

@@ -13,8 +13,8 @@ from typing import Any
 
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.collector_processor.gateway.settings.settings_file import section_in, variables
+from goldspan.collector_processor.serving.admin import HELP, STREAM_HELP
 from goldspan.collector_processor.serving.field_types import Secret, Section
-from goldspan.collector_processor.serving.prometheus import HELP, STREAM_HELP
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
 from goldspan.scoring.field_docstrings import field_docstrings
 

@@ -22,11 +22,10 @@ from typing import IO, Any, cast
 
 import grpc
 
-from goldspan.collector_processor.gateway.interfaces import ExportRequest
-from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
+from goldspan.collector_processor.gateway.interfaces import GRPC_METHODS, ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from rigs.downstream import Downstream, grpc_downstream, http_downstream
 from rigs.gateway_process import command

@@ -13,7 +13,7 @@ import pytest
 from goldspan.scoring import Capture, Content, Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.metrics import import_metric
-from goldspan.scoring.metrics.metric_registry import needs_of
+from goldspan.scoring.metrics.session_metrics import needs_of
 from goldspan.scoring.results import SessionResult
 from rigs.adk_invocations import needs_adk
 from rigs.command_line import runner

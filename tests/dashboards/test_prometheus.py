@@ -24,7 +24,7 @@ from ruamel.yaml import YAML
 
 from goldspan.collector_processor import ToolParameterMatchExporter
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.prometheus import STREAM_HELP, MetricsPage, Sample
+from goldspan.collector_processor.serving.admin import STREAM_HELP, MetricsPage, Sample
 from rigs.downstream import http_downstream
 from rigs.gateway_process import process, settings_for
 from rigs.in_process_rig import Inner

@@ -7,11 +7,10 @@ from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.evaluation import Level
 from goldspan.collector_processor.engine.engine import Engine
-from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.engine.trace_machine import TraceRecords
+from goldspan.collector_processor.engine.trace_machine import EngineSettings, TraceRecords
 from goldspan.mappers.span_facts import ContextFacts, LogFacts, PlainSpanFacts, SpanFacts
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import SpanRef
 from goldspan.scoring.verdict import Label

@@ -17,7 +17,7 @@ from hypothesis import given
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.stream.session_stage import SessionStage
 from goldspan.collector_processor.stream.stage_interface import Output, Results, StreamContext, ToSession
 from goldspan.collector_processor.stream.trace_stage import TraceStage

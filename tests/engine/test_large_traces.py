@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from goldspan.collector_processor.engine.engine import Engine
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.mappers.span_facts import SpanFacts
 from goldspan.scoring.goldens import load_goldens
 from rigs.span_facts import agent, plain, tool

@@ -7,7 +7,7 @@ import pytest
 from goldspan.collector_processor.emit.evaluation import Level
 from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.session_scorer import SessionState, SessionStep, next_step
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.mappers.assembly.trace_reading import TraceReading
 from goldspan.mappers.span_facts import PlainSpanFacts
 from goldspan.scoring.goldens import load_goldens

@@ -16,13 +16,13 @@ from msgspec import structs
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.evaluations import evaluations_of
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, ModelFacts, Record, SpanFacts
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from goldspan.scoring.sessions import NO_CONTENT, SpanRef, UserMessages
 from goldspan.scoring.turn_join import split_runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from goldspan.collector_processor.engine.engine import Engine
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metric_results import Range
 from goldspan.scoring.run import scorer_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goldspan.collector_processor.engine.engine import Engine
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.verdict import Label
 from rigs.span_facts import agent, tool

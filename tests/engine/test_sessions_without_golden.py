@@ -13,7 +13,7 @@ from goldspan.collector_processor.engine.sessions_without_golden import (
     SeenSession,
     SessionsWithoutGolden,
 )
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.mappers.span_facts import SpanFacts
 from goldspan.scoring.goldens import load_goldens
 from rigs.span_facts import agent, plain, tool

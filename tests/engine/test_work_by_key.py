@@ -11,10 +11,9 @@ import pytest
 
 from conformance.single_records import documents_of
 from goldspan.collector_processor.engine.result_table import ResultRow, result_rows
-from goldspan.collector_processor.engine.settings import EngineSettings
-from goldspan.collector_processor.engine.trace_machine import SessionPart
+from goldspan.collector_processor.engine.trace_machine import EngineSettings, SessionPart
 from goldspan.collector_processor.replay.replay import replay
-from goldspan.collector_processor.spark.work_by_key import (
+from goldspan.collector_processor.spark.partitions import (
     BoundedSession,
     BoundedTrace,
     TraceChunk,
@@ -27,7 +26,7 @@ from goldspan.mappers.readers.files import views
 from goldspan.mappers.span_facts import SpanFacts
 from goldspan.mappers.spans import RecordView
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import Scorer, scorer_of
 from goldspan.scoring.verdict import Label

@@ -29,8 +29,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 
 from faults.forked_gateway import Gateway, Nursery
 from faults.injection import DAMAGE, Fault
-from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
-from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
+from goldspan.collector_processor.gateway.interfaces import GRPC_METHODS, ExportRequest, Headers
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import load_goldens
 from rigs.downstream import Downstream, HttpAnswer, grpc_downstream, http_downstream

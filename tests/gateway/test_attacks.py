@@ -20,8 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from goldspan.collector_processor.gateway.interfaces import Busy
-from goldspan.collector_processor.serving.http_server import HttpServer, send_response
-from goldspan.collector_processor.serving.limits import RequestLimits
+from goldspan.collector_processor.serving.http_server import HttpServer, RequestLimits, send_response
 from rigs.gateway_rig import LOOPBACK, Gateway, body_of, event_loop, gateway, one_span, post, raw, read_all, status
 from rigs.otlp_requests import varint
 

@@ -8,7 +8,7 @@ from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered,
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import Backoff, PipelineSettings
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.prometheus import DurationHistogram
+from goldspan.collector_processor.serving.admin import DurationHistogram
 from goldspan.scoring.goldens import load_goldens
 from rigs.pipeline_rig import Downstream
 from rigs.waiting import until

@@ -16,8 +16,14 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from goldspan.collector_processor.gateway.deliver.exporters import ExporterBySignal, open_exporter
-from goldspan.collector_processor.gateway.interfaces import Delivered, Exporter, ExportRequest, Refused, Retry
-from goldspan.collector_processor.gateway.otlp_responses import RESPONSE_MESSAGES
+from goldspan.collector_processor.gateway.interfaces import (
+    RESPONSE_MESSAGES,
+    Delivered,
+    Exporter,
+    ExportRequest,
+    Refused,
+    Retry,
+)
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.http_client import parse_retry_after
 from goldspan.collector_processor.otlp_signals import Signal

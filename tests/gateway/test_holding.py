@@ -15,7 +15,7 @@ import pytest
 
 from goldspan.collector_processor.encoded_spans.span_groups import join_request, split_request
 from goldspan.collector_processor.engine.session_scorer import SessionScorer
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import (
     Accepted,
     Busy,

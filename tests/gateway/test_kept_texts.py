@@ -25,7 +25,7 @@ from goldspan.collector_processor.gateway.journal.database import Database
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.span_facts import ContextFacts, Role, SpanFacts, ToolFacts
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import Capture, Content
 from rigs.otlp_containers import as_message

@@ -12,7 +12,7 @@ from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, 
 from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, ExportRequest, Refused, Retry
 from goldspan.collector_processor.gateway.settings.sections import Backoff
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.threads import GuardedThread, thread_metrics, why_not_running
+from goldspan.collector_processor.serving.process import GuardedThread, thread_metrics, why_not_running
 from rigs.pipeline_rig import Downstream
 from rigs.waiting import until
 

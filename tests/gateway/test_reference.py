@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from goldspan.collector_processor.cli.serve import serve
 from goldspan.collector_processor.gateway.settings.settings_file import load_settings, variables
-from goldspan.collector_processor.serving.prometheus import HELP
+from goldspan.collector_processor.serving.admin import HELP
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens.documents import MistakeCollector, read_yaml
 from rigs.downstream import http_downstream

@@ -7,10 +7,13 @@ from random import Random
 import pytest
 
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, PendingRequest
-from goldspan.collector_processor.gateway.interfaces import Delivered, DeliveryResult, ExportRequest, Retry
-from goldspan.collector_processor.gateway.otlp_responses import (
+from goldspan.collector_processor.gateway.interfaces import (
+    Delivered,
+    DeliveryResult,
+    ExportRequest,
     OtlpResponse,
     RequestStatus,
+    Retry,
     parse_retry_info,
     status_as_protobuf,
 )

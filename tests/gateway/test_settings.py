@@ -12,7 +12,7 @@ from goldspan.collector_processor.gateway.settings.sections import GatewaySettin
 from goldspan.collector_processor.gateway.settings.settings_file import load_settings, unknown_variables, variables
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.field_types import ListenAddress
-from goldspan.collector_processor.serving.limits import RequestLimits
+from goldspan.collector_processor.serving.http_server import RequestLimits
 from goldspan.scoring.errors import FileError, SettingsError
 from goldspan.scoring.metrics.schema import ToolParameterSchema
 

@@ -18,7 +18,7 @@ from goldspan.collector_processor.gateway.interfaces import Delivered, ExportReq
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.field_types import ClientTls, ServerTls
-from goldspan.collector_processor.serving.limits import RequestLimits
+from goldspan.collector_processor.serving.http_server import RequestLimits
 from goldspan.scoring.errors import SettingsError
 from rigs.gateway_rig import Gateway, gateway, one_span, post, read_all, status
 

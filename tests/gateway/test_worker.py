@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from goldspan.collector_processor.encoded_spans.span_groups import join_request, split_request
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway import compressed_store
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
 from goldspan.collector_processor.gateway.interfaces import Delivered, ExportRequest
@@ -22,7 +22,7 @@ from goldspan.collector_processor.gateway.tenant import Tenant
 from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from rigs.otlp_containers import as_message
 from rigs.pipeline_rig import (

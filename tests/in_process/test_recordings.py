@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from rigs.in_process_rig import Inner, Rig
 from rigs.otlp_containers import as_sdk_spans, requests_of

@@ -19,7 +19,7 @@ from opentelemetry.trace import SpanKind, Tracer
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.emit.evaluation import Evaluation, event_attributes
 from goldspan.collector_processor.engine import reading_policy
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.in_process import trace_filter
 from goldspan.collector_processor.in_process.trace_filter import RunningRoots, TraceFilter
 from goldspan.collector_processor.replay.replay import replay

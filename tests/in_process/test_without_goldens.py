@@ -21,14 +21,14 @@ from opentelemetry.trace import Tracer
 
 from goldspan.collector_processor import ToolParameterMatchExporter, ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import views
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from rigs.in_process_rig import Counting, Inner, MakeRig, Rig, recorded
 from rigs.markdown_pages import blocks

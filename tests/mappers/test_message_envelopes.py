@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from goldspan.mappers.dialects.reading.model_messages import end_of_input, requests_in
+from goldspan.scoring.json_values import python_value, read_value
 from goldspan.scoring.messages import message_of, raw_messages, read_messages, result_of
-from goldspan.scoring.recorded_values import python_value, read_value
 from goldspan.scoring.sessions import Capture, Content
 
 PARIS = {"city": "Paris"}

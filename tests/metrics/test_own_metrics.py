@@ -24,8 +24,7 @@ from goldspan.scoring.metrics import (
     metric_names,
     register_metric,
 )
-from goldspan.scoring.metrics.metric_registry import _METRICS
-from goldspan.scoring.metrics.session_metrics import ChosenMetric
+from goldspan.scoring.metrics.session_metrics import _METRICS, ChosenMetric
 from goldspan.scoring.run import ScoringResult, scorer_of
 from goldspan.scoring.verdict import Reason
 

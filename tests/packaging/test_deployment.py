@@ -14,9 +14,8 @@ from ruamel.yaml import YAML
 
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.collector_processor.gateway.settings.settings_file import load_settings
-from goldspan.collector_processor.serving.admin import Admin
+from goldspan.collector_processor.serving.admin import Admin, MetricsPage
 from goldspan.collector_processor.serving.http_server import BearerTokens
-from goldspan.collector_processor.serving.prometheus import MetricsPage
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
 from goldspan.scoring import load_goldens
 from rigs.repository import ROOT

@@ -28,7 +28,7 @@ from goldspan.mappers.readers.file_ranges import ranges_of
 from goldspan.mappers.readers.files import read_documents
 from goldspan.scoring.errors import GoldspanError, TraceFileError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from replay.test_marked_spans import GOLDENS, traffic, valid_requests
 from rigs.command_line import Run

@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import zstandard
 
-from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
+from goldspan.collector_processor.gateway.interfaces import GRPC_METHODS
 from goldspan.collector_processor.otlp_signals import Signal
 from rigs.local_http import Quiet, serving
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.metric_registry import BUILT_IN_METRICS
+from goldspan.scoring.metrics.session_metrics import BUILT_IN_METRICS
 from goldspan.scoring.presets.preset_registry import PRESETS
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.tool_definitions import ToolsInForce

@@ -17,7 +17,7 @@ from typing import Any
 import grpc
 import urllib3
 
-from goldspan.collector_processor.gateway.otlp_responses import GRPC_METHODS
+from goldspan.collector_processor.gateway.interfaces import GRPC_METHODS
 from goldspan.collector_processor.otlp_signals import Signal
 from rigs.downstream import Downstream
 

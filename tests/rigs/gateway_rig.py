@@ -19,12 +19,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from goldspan.collector_processor.gateway.interfaces import Accepted, AcceptResult, ExportRequest, Rejected
 from goldspan.collector_processor.gateway.receive.grpc_receiver import GrpcReceiver
-from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver
-from goldspan.collector_processor.gateway.receive.request_handler import RequestHandler
+from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver, RequestHandler
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.field_types import ListenAddress, ServerTls
-from goldspan.collector_processor.serving.http_server import BearerTokens, HttpServer
-from goldspan.collector_processor.serving.limits import RequestLimits
+from goldspan.collector_processor.serving.http_server import BearerTokens, HttpServer, RequestLimits
 
 MESSAGES: dict[Signal, Any] = {
     Signal.TRACES: ExportTraceServiceRequest,

@@ -18,7 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from conformance.recordings import files_of  # noqa: F401 - for those who use this rig
 from goldspan.collector_processor.emit.evaluation import Evaluation, event_attributes, source_attributes
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request, split_request
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, ExportRequest, Headers
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings

@@ -8,7 +8,7 @@ from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import read_files
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 
 WRONG = load_goldens(

@@ -290,7 +290,7 @@ class TestMetrics:
             find_metric("zzz")
 
     def test_others_can_be_registered_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("goldspan.scoring.metrics.metric_registry._METRICS", {})
+        monkeypatch.setattr("goldspan.scoring.metrics.session_metrics._METRICS", {})
 
         class Turns:
             name, description, range = "turns", "How many turns there are.", Range(0, float("inf"))

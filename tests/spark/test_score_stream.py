@@ -84,7 +84,7 @@ def test_scores_that_stand_are_those_of_a_replay(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], count: int, seed: int
 ) -> None:
     """The sink fails once, and the query starts again from its checkpoint."""
-    monkeypatch.setattr("goldspan.collector_processor.spark.structured_streaming._FOLDERS", 3)
+    monkeypatch.setattr("goldspan.collector_processor.spark.scores._FOLDERS", 3)
     documents = recorded(names)
     stream = Stream(spark, tmp_path, goldens_of(*names))
     stream.add(*cut(documents, count, seed))
@@ -101,7 +101,7 @@ def test_scores_that_stand_are_those_of_a_replay(
 def test_what_is_older_than_the_retention_is_forgotten(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goldspan.collector_processor.spark.structured_streaming._FOLDERS", 1)
+    monkeypatch.setattr("goldspan.collector_processor.spark.scores._FOLDERS", 1)
     times = iter([1000.0, 1030.0, 1090.0, 1100.0])
     first, second = documents_of(RECORDING_NAMES[0]), documents_of(RECORDING_NAMES[1])
     stream = Stream(spark, tmp_path, goldens_of(*RECORDING_NAMES[:2]), retention=60.0, clock=lambda: next(times))

@@ -7,21 +7,25 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.stream.rows_and_messages import (
+from goldspan.collector_processor.stream.session_stage import SessionStage
+from goldspan.collector_processor.stream.stage_interface import (
+    DeadLetter,
+    Results,
     SessionMessage,
+    StreamContext,
+    ToSession,
+    Traces,
     decode_fragment,
     decode_message,
     encode_fragment,
     session_message,
 )
-from goldspan.collector_processor.stream.session_stage import SessionStage
-from goldspan.collector_processor.stream.stage_interface import DeadLetter, Results, StreamContext, ToSession, Traces
 from goldspan.collector_processor.stream.trace_stage import TraceStage
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 from rigs.otlp_containers import as_message
 from rigs.pipeline_rig import Said, spans_in

@@ -13,13 +13,13 @@ from hypothesis import example, given
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request, split_request
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.stream.stage_interface import DeadLetter, StreamContext
 from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from rigs.pipeline_rig import Said, bodies_of, cut_up, everything, files_of, run, said_by_replay, spans_in
 from rigs.repository import RECORDING_NAMES

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
     from goldspan.scoring.goldens.golden_index import GoldenIndex
     from goldspan.scoring.goldens.loading import load_criterion, load_goldens
-    from goldspan.scoring.metrics.metric_registry import Metric, find_metric, metric_names, register_metric
+    from goldspan.scoring.metrics.session_metrics import Metric, find_metric, metric_names, register_metric
     from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, explain
     from goldspan.scoring.run import ScoringResult
     from goldspan.scoring.sessions import Capture, Content, JsonValue, Session, SpanRef, ToolCall, Turn, UserMessages
@@ -87,7 +87,7 @@ __getattr__, __dir__ = names_on_use(
         "goldspan.scoring.goldens.golden": "ExpectedCall Golden GoldenSet GoldenTurn",
         "goldspan.scoring.goldens.golden_index": "GoldenIndex",
         "goldspan.scoring.goldens.loading": "load_criterion load_goldens",
-        "goldspan.scoring.metrics.metric_registry": "Metric find_metric metric_names register_metric",
+        "goldspan.scoring.metrics.session_metrics": "Metric find_metric metric_names register_metric",
         "goldspan.scoring.results": "ArgumentOutcome ArgumentResult CallResult SessionResult TurnResult explain",
         "goldspan.scoring.run": "ScoringResult",
         "goldspan.scoring.sessions": "Capture Content JsonValue Session SpanRef ToolCall Turn UserMessages",

@@ -14,8 +14,7 @@ from goldspan.scoring.criterion import DEFAULT, Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
 from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex
 from goldspan.scoring.json_values import is_mapping, shown
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
-from goldspan.scoring.metrics.session_metrics import MetricSource
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN, MetricSource
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.run import ScoringResult, scorer_of
 from goldspan.scoring.session_score import score_run

@@ -20,8 +20,7 @@ from typing import Any, TypeGuard
 
 from msgspec import Struct
 
-from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
-from goldspan.scoring.recorded_values import may_be_object, may_be_value, read_value
+from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence, may_be_object, may_be_value, read_value
 from goldspan.scoring.sessions import Capture, Content
 
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from goldspan.scoring.differences import Difference, DifferenceKind, value_differences
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name, shown_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
@@ -30,7 +29,7 @@ from goldspan.scoring.results import (
     explain,
 )
 from goldspan.scoring.sessions import Capture, Doubt, JsonValue, ToolCall
-from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
+from goldspan.scoring.verdict import REASON_TEXT, Difference, DifferenceKind, Label, Reason, value_differences
 from goldspan.scoring.wording import (
     REJECTED,
     UNEXPECTED,

@@ -15,19 +15,24 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from goldspan.scoring.differences import (
-    Difference,
-    DifferenceKind,
-    heaviest_first,
-    part_names,
-    value_differences,
-    value_hint,
-)
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import shown, shown_name
 from goldspan.scoring.metric_results import MetricResult, PresetResult
 from goldspan.scoring.sessions import Doubt, JsonValue, Session, ToolCall, Turn
-from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Scored, Verdict, short_repr
+from goldspan.scoring.verdict import (
+    REASON_TEXT,
+    Difference,
+    DifferenceKind,
+    Label,
+    Reason,
+    Scored,
+    Verdict,
+    heaviest_first,
+    part_names,
+    short_repr,
+    value_differences,
+    value_hint,
+)
 
 
 class ArgumentOutcome(StrEnum):
@@ -69,7 +74,7 @@ class ArgumentResult(Struct, frozen=True, gc=False):
         return value_hint(self.expected_value, self.actual_value, self.differing)
 
 
-_LINES, _TABLES = "goldspan.scoring.result_lines", "goldspan.scoring.result_tables"
+_LINES, _TABLES = "goldspan.scoring.result_lines", "goldspan.scoring.result_lines"
 """What reads results and says them in words: imported by name when a result is shown, since it imports this module."""
 
 

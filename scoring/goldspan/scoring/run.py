@@ -23,21 +23,19 @@ from goldspan.scoring.incremental_score import IncrementalScore
 from goldspan.scoring.json_values import is_mapping, is_sequence, plain
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
-from goldspan.scoring.metrics.metric_registry import (
+from goldspan.scoring.metrics.schema import ToolParameterSchema
+from goldspan.scoring.metrics.session_metrics import (
     BUILT_IN_METRICS,
     CONTEXT,
     GOLDEN,
     TOOL_DEFINITIONS,
-    MetricRunner,
-    needs_of,
-    run_in_this_thread,
-)
-from goldspan.scoring.metrics.schema import ToolParameterSchema
-from goldspan.scoring.metrics.session_metrics import (
     ChosenMetric,
     KeptMetric,
+    MetricRunner,
     MetricSource,
     choose_metrics,
+    needs_of,
+    run_in_this_thread,
     score_metrics,
 )
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset

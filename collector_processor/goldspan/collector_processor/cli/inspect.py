@@ -18,8 +18,7 @@ from goldspan.collector_processor.cli.input_output import (
     write_json,
 )
 from goldspan.collector_processor.cli.trace_sources import TRACES, NamedTraces, open_traces
-from goldspan.collector_processor.replay.argument_origins import MOST_CALLS_EXPLAINED, origins_of
-from goldspan.collector_processor.replay.inspection import Inspection, inspect_spans
+from goldspan.collector_processor.replay.inspection import MOST_CALLS_EXPLAINED, Inspection, inspect_spans, origins_of
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.tool_definitions import load_tools
 from goldspan.scoring.wording import listed, printable

@@ -44,8 +44,13 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN, find_metric
-from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metrics
+from goldspan.scoring.metrics.session_metrics import (
+    WITHOUT_GOLDEN,
+    ChosenMetric,
+    MetricSource,
+    choose_metrics,
+    find_metric,
+)
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.run import Scorer, scorer_of
 from goldspan.scoring.tool_definitions import load_tools

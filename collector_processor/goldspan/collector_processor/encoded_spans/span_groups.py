@@ -26,7 +26,7 @@ from goldspan.collector_processor.engine.reading_policy import SpanBuffer
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.readers.otlp_protobuf import fields, hex_bytes, message_class
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.metrics.metric_registry import BUILT_IN_METRICS
+from goldspan.scoring.metrics.session_metrics import BUILT_IN_METRICS
 from goldspan.scoring.run import Scorer
 from goldspan.scoring.sessions import SpanRef
 

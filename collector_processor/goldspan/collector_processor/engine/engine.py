@@ -29,9 +29,14 @@ from goldspan.collector_processor.engine.session_scorer import (
     next_step,
 )
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
-from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
 from goldspan.collector_processor.engine.store import MemoryStore, TraceState
-from goldspan.collector_processor.engine.trace_machine import SessionPart, TraceMachine, is_root
+from goldspan.collector_processor.engine.trace_machine import (
+    EngineSettings,
+    EngineStats,
+    SessionPart,
+    TraceMachine,
+    is_root,
+)
 from goldspan.mappers.assembly.trace_reading import without_ids
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts, content_size

@@ -20,8 +20,7 @@ from goldspan.collector_processor.emit.evaluation import SHARE, DetailDigest, Ev
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
-from goldspan.scoring.metrics.metric_registry import OWN_NAMES
-from goldspan.scoring.metrics.session_metrics import ChosenMetric, score_metrics
+from goldspan.scoring.metrics.session_metrics import OWN_NAMES, ChosenMetric, score_metrics
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.sessions import IncrementalList, Session, SpanRef, ToolCall
 from goldspan.scoring.verdict import Label, Reason, Verdict

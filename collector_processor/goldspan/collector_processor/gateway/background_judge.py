@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation
 from goldspan.collector_processor.engine.evaluations import digest_of, revise, score_later
 from goldspan.collector_processor.judge.judging import Judge
-from goldspan.collector_processor.serving.prometheus import Sample
-from goldspan.collector_processor.serving.threads import GuardedThread, OnFailure
+from goldspan.collector_processor.serving.admin import Sample
+from goldspan.collector_processor.serving.process import GuardedThread, OnFailure
 from goldspan.scoring.metrics.session_metrics import ChosenMetric
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import Session

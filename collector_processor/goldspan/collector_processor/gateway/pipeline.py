@@ -57,8 +57,8 @@ from goldspan.collector_processor.gateway.recovery import Recovery
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.prometheus import Sample
-from goldspan.collector_processor.serving.threads import GuardedThread, thread_metrics, why_not_running
+from goldspan.collector_processor.serving.admin import Sample
+from goldspan.collector_processor.serving.process import GuardedThread, thread_metrics, why_not_running
 from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.scoring.goldens import GoldenIndex
 

@@ -18,15 +18,13 @@ from goldspan.collector_processor.gateway.deliver.exporters import (
 )
 from goldspan.collector_processor.gateway.interfaces import Exporter
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
-from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver
-from goldspan.collector_processor.gateway.receive.request_handler import RequestHandler
+from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver, RequestHandler
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.admin import Admin
+from goldspan.collector_processor.serving.admin import Admin, MetricsPage, Sample
 from goldspan.collector_processor.serving.field_types import ListenAddress, Secret
 from goldspan.collector_processor.serving.http_server import BearerTokens, HttpServer
 from goldspan.collector_processor.serving.process import notify_systemd, raise_open_files, warn_of_slow_protobuf
-from goldspan.collector_processor.serving.prometheus import MetricsPage, Sample
 from goldspan.collector_processor.serving.reload import (
     FileReloader,
     FileWatch,

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import SpanExporter
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter, SelfTelemetry
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.in_process.span_pipeline import HoldSettings, SpanPipeline
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
 from goldspan.collector_processor.metric_threads import MetricWorkers
@@ -24,8 +24,7 @@ from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import GoldspanError, SettingsError
 from goldspan.scoring.goldens import GoldenIndex, GoldenSet
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
-from goldspan.scoring.metrics.session_metrics import MetricSource
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN, MetricSource
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.tool_definitions import Definitions, load_tools
 

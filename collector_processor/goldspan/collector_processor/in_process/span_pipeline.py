@@ -48,7 +48,7 @@ from goldspan.collector_processor.emit.evaluation import span_attributes
 from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans
 from goldspan.collector_processor.engine.sessions_without_golden import JoinReport
-from goldspan.collector_processor.engine.settings import EngineStats
+from goldspan.collector_processor.engine.trace_machine import EngineStats
 from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter, estimated_size
 from goldspan.mappers.readers.sdk import attributes_of

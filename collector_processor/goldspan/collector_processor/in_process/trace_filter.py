@@ -23,8 +23,8 @@ from goldspan.collector_processor.engine.reading_policy import (
     SpanBuffer,
     TracesWithoutSession,
 )
-from goldspan.collector_processor.engine.settings import EngineSettings
 from goldspan.collector_processor.engine.store import MemoryStore
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.mappers.carrying_keys import names_tool
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import identifier

@@ -16,9 +16,14 @@ import pytest
 from msgspec.structs import replace
 
 from goldspan.collector_processor.golden_tools.writing import name_of
-from goldspan.collector_processor.pytest_plugin.pytest_run import PytestRun, golden_name, node_id
-from goldspan.collector_processor.pytest_plugin.recorded_spans import RecordedSpans
-from goldspan.collector_processor.pytest_plugin.snapshots import Seen, updated
+from goldspan.collector_processor.pytest_plugin.pytest_run import (
+    PytestRun,
+    RecordedSpans,
+    Seen,
+    golden_name,
+    node_id,
+    updated,
+)
 from goldspan.scoring.api import GivenGolden, golden_of
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import GoldspanError, MetricError, Problem
@@ -27,8 +32,14 @@ from goldspan.scoring.goldens.golden import Golden, GoldenSet, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.json_values import counted, is_mapping
 from goldspan.scoring.metric_results import MetricResult
-from goldspan.scoring.metrics.metric_registry import GOLDEN, needs_of
-from goldspan.scoring.metrics.session_metrics import ChosenMetric, MetricSource, choose_metric, threshold_of
+from goldspan.scoring.metrics.session_metrics import (
+    GOLDEN,
+    ChosenMetric,
+    MetricSource,
+    choose_metric,
+    needs_of,
+    threshold_of,
+)
 from goldspan.scoring.result_lines import label_and_score
 from goldspan.scoring.result_words import reason_words
 from goldspan.scoring.results import SessionResult

@@ -58,7 +58,7 @@ def _run(config: pytest.Config) -> PytestRun:
 @pytest.fixture
 def goldspan_tracer_provider() -> object:
     """Return the tracer provider of the agent. Override this fixture if it is not the global one."""
-    from goldspan.collector_processor.pytest_plugin.recorded_spans import global_tracer_provider  # noqa: PLC0415 - as the docstring says
+    from goldspan.collector_processor.pytest_plugin.pytest_run import global_tracer_provider  # noqa: PLC0415 - as the docstring says
 
     return global_tracer_provider()
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.engine.settings import EngineStats
+from goldspan.collector_processor.engine.trace_machine import EngineStats
 from goldspan.collector_processor.replay.replay import (
     QUIET_SPANS,
     Consumer,

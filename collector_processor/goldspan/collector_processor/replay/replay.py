@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.evaluations import score_later
-from goldspan.collector_processor.engine.settings import EngineSettings, EngineStats
+from goldspan.collector_processor.engine.trace_machine import EngineSettings, EngineStats
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.protocol import Stack

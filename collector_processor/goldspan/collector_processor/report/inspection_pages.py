@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from goldspan.collector_processor.replay.argument_origins import MOST_CALLS_EXPLAINED, CallOrigins
 from goldspan.collector_processor.replay.hints import advice_of, advice_words
-from goldspan.collector_processor.replay.inspection import Inspection, user_text
+from goldspan.collector_processor.replay.inspection import MOST_CALLS_EXPLAINED, CallOrigins, Inspection, user_text
 from goldspan.collector_processor.replay.shaped_tools import ShapedTools
 from goldspan.collector_processor.report.model import problem_texts
 from goldspan.collector_processor.report.terminal import hint_rows, problem_rows

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from goldspan.collector_processor.serving.admin import Sample
 from goldspan.collector_processor.serving.field_types import ClientTls, Secret, ServerTls
-from goldspan.collector_processor.serving.prometheus import Sample
-from goldspan.collector_processor.serving.threads import GuardedThread, thread_metrics
+from goldspan.collector_processor.serving.process import GuardedThread, thread_metrics
 from goldspan.scoring.errors import FileError
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import golden_files_in

@@ -6,8 +6,6 @@ events, goldspan's or others, and writes scores by the back-end's own API. Needs
 
 from __future__ import annotations
 
-from goldspan.collector_processor.sinks.langfuse_scores import LangfuseScores
-from goldspan.collector_processor.sinks.mlflow_scores import MLflowScores
-from goldspan.collector_processor.sinks.phoenix_scores import PhoenixScores
+from goldspan.collector_processor.sinks.platform_scores import LangfuseScores, MLflowScores, PhoenixScores
 
 __all__ = ["LangfuseScores", "MLflowScores", "PhoenixScores"]

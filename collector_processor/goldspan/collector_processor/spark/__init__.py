@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from goldspan.collector_processor.spark.scores import read_problems, score_traces
-from goldspan.collector_processor.spark.structured_streaming import newest_scores, score_stream
+from goldspan.collector_processor.spark.scores import newest_scores, read_problems, score_stream, score_traces
 
 __all__ = ["newest_scores", "read_problems", "score_stream", "score_traces"]

@@ -34,8 +34,7 @@ from quixstreams.state.rocksdb import RocksDBOptions
 from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
 from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.admin import GoldenCoverage
-from goldspan.collector_processor.serving.prometheus import Sample
+from goldspan.collector_processor.serving.admin import GoldenCoverage, Sample
 from goldspan.collector_processor.stream.progress import PartitionProgress, TopicProgress
 from goldspan.collector_processor.stream.session_stage import SessionStage
 from goldspan.collector_processor.stream.stage_interface import (

@@ -42,15 +42,6 @@ from goldspan.collector_processor.engine.session_scorer import (
 )
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.trace_machine import SessionPart
-from goldspan.collector_processor.stream.rows_and_messages import (
-    SessionMessage,
-    decode_fragment,
-    decode_head,
-    decode_message,
-    digest,
-    due_of,
-    encode_head,
-)
 from goldspan.collector_processor.stream.stage_interface import (
     DeadLetter,
     DueTimes,
@@ -58,9 +49,16 @@ from goldspan.collector_processor.stream.stage_interface import (
     Output,
     PartitionState,
     Results,
+    SessionMessage,
     StageStats,
     StreamContext,
     Traces,
+    decode_fragment,
+    decode_head,
+    decode_message,
+    digest,
+    due_of,
+    encode_head,
 )
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.scoring.sessions import SpanRef

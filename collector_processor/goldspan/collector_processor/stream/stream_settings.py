@@ -10,20 +10,23 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.serving.field_types import (
+    AdminSection,
     Count,
+    Log,
     Paths,
     Seconds,
     Secret,
     SecretText,
     Section,
+    SessionScoring,
     Size,
     Texts,
     read_secret,
     split_pairs,
+    state_folder,
 )
-from goldspan.collector_processor.serving.shared_sections import AdminSection, Log, SessionScoring, state_folder
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.json_values import is_dict
 

@@ -44,16 +44,8 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
 from goldspan.collector_processor.encoded_spans.trace_selection import TraceSelection
 from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.trace_machine import TraceMachine, TraceRecords, is_root
-from goldspan.collector_processor.stream.rows_and_messages import (
-    FORMAT,
-    chunks,
-    decode_trace_row,
-    digest,
-    encode_fragment,
-    encode_trace_row,
-    session_message,
-)
 from goldspan.collector_processor.stream.stage_interface import (
+    FORMAT,
     DeadLetter,
     DueTimes,
     Output,
@@ -64,6 +56,12 @@ from goldspan.collector_processor.stream.stage_interface import (
     ToEveryTracePartition,
     ToSession,
     Traces,
+    chunks,
+    decode_trace_row,
+    digest,
+    encode_fragment,
+    encode_trace_row,
+    session_message,
 )
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, Record, SpanFacts, content_size

@@ -29,8 +29,7 @@ from msgspec.structs import replace
 from goldspan.mappers.assembly.given_tools import GivenTools, runner_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
 from goldspan.mappers.span_facts import ModelFacts, Role, SpanFacts, ToolFacts, ToolRequest, joined_tool
-from goldspan.scoring.json_values import is_mapping
-from goldspan.scoring.recorded_values import read_value
+from goldspan.scoring.json_values import is_mapping, read_value
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
 
 # Which tool calls of a turn ran in parallel (R8).

@@ -29,9 +29,8 @@ from goldspan.mappers.dialects.reading.value_parsing import (
 )
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
-from goldspan.scoring.json_values import is_dict, is_list
+from goldspan.scoring.json_values import is_dict, is_list, literal_at
 from goldspan.scoring.messages import result_of
-from goldspan.scoring.recorded_values import literal_at
 
 _KIND = "traceloop.span.kind"
 _LITELLM = ("litellm.call_id", "metadata.user_api_key_hash")

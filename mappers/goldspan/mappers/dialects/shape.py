@@ -39,9 +39,8 @@ from goldspan.mappers.dialects.reading.model_messages import (
 from goldspan.mappers.dialects.reading.value_parsing import describes_parameters, read_arguments, read_content
 from goldspan.mappers.span_facts import ContextFacts, ModelFacts, SpanLook, ValuePlace
 from goldspan.mappers.spans import EventView, SpanView
-from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.json_values import is_mapping, is_sequence, read_value
 from goldspan.scoring.messages import is_definition, raw_messages, role_of
-from goldspan.scoring.recorded_values import read_value
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
 _KINDS = frozenset({"kind", "type", "subtype", "step", "operation", "category", "class", "method"})

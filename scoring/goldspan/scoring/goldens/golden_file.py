@@ -68,8 +68,7 @@ from goldspan.scoring.goldens.golden import (
 )
 from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.matchers.reading import ValueReader
-from goldspan.scoring.metrics.metric_registry import find_metric, metric_names, nearest_metric
-from goldspan.scoring.metrics.session_metrics import threshold_of
+from goldspan.scoring.metrics.session_metrics import find_metric, metric_names, nearest_metric, threshold_of
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.sessions import JsonValue
 

@@ -25,7 +25,7 @@ from goldspan.scoring.goldens.golden import GoldenSet, MetricChoice
 from goldspan.scoring.goldens.golden_file import read_golden_set, read_metrics
 from goldspan.scoring.goldens.golden_index import GoldenIndex, duplicates_in
 from goldspan.scoring.json_values import is_mapping
-from goldspan.scoring.metrics.metric_registry import metric_names
+from goldspan.scoring.metrics.session_metrics import metric_names
 from goldspan.scoring.sessions import JsonValue
 
 GIVEN_IN_CODE = "<in code>"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from goldspan.scoring.grounding.conversation import Passage
     from goldspan.scoring.metric_results import Finding, MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
     from goldspan.scoring.metrics.grounding import ToolParameterGrounding, ground_arguments, why
-    from goldspan.scoring.metrics.metric_registry import (
+    from goldspan.scoring.metrics.session_metrics import (
         FunctionMetric,
         Metric,
         MetricAnswer,
@@ -56,7 +56,7 @@ __getattr__, __dir__ = names_on_use(
         "goldspan.scoring.grounding.conversation": "Passage",
         "goldspan.scoring.metric_results": "Finding MetricResult MetricScore MetricTurn MetricVerdict Range",
         "goldspan.scoring.metrics.grounding": "ToolParameterGrounding ground_arguments why",
-        "goldspan.scoring.metrics.metric_registry": (
+        "goldspan.scoring.metrics.session_metrics": (
             "FunctionMetric Metric MetricAnswer ToolParameterMatch as_metric find_metric import_metric metric"
             " metric_names register_metric"
         ),

@@ -16,6 +16,7 @@ from random import Random
 
 from goldspan.collector_processor.export_outage import Outage
 from goldspan.collector_processor.gateway.interfaces import (
+    MAX_SHOWN,
     DeliveryResult,
     Exporter,
     ExportRequest,
@@ -24,12 +25,11 @@ from goldspan.collector_processor.gateway.interfaces import (
     Retry,
 )
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError
-from goldspan.collector_processor.gateway.otlp_responses import MAX_SHOWN
 from goldspan.collector_processor.gateway.settings.sections import Backoff
 from goldspan.collector_processor.http_client import describe
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.prometheus import DurationHistogram
-from goldspan.collector_processor.serving.threads import GuardedThread, OnFailure
+from goldspan.collector_processor.serving.admin import DurationHistogram
+from goldspan.collector_processor.serving.process import GuardedThread, OnFailure
 
 _logger = logging.getLogger("goldspan.gateway")
 _PAUSE = 60.0

@@ -12,14 +12,16 @@ from urllib3.exceptions import HTTPError
 
 from goldspan.collector_processor import compression
 from goldspan.collector_processor.gateway.interfaces import (
+    MAX_SHOWN,
     Delivered,
     DeliveryResult,
     Exporter,
     ExportRequest,
     Refused,
     Retry,
+    read_error_message,
+    read_partial_success,
 )
-from goldspan.collector_processor.gateway.otlp_responses import MAX_SHOWN, read_error_message, read_partial_success
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.http_client import (
     OTLP_RETRYABLE_STATUS,

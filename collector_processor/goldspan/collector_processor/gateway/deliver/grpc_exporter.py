@@ -9,10 +9,13 @@ from typing import Any
 
 import grpc
 
-from goldspan.collector_processor.gateway.interfaces import DeliveryResult, ExportRequest, Refused, Retry
-from goldspan.collector_processor.gateway.otlp_responses import (
+from goldspan.collector_processor.gateway.interfaces import (
     GRPC_METHODS,
     MAX_SHOWN,
+    DeliveryResult,
+    ExportRequest,
+    Refused,
+    Retry,
     parse_retry_info,
     read_partial_success,
 )

@@ -15,18 +15,18 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from goldspan.collector_processor.gateway.interfaces import Headers
-from goldspan.collector_processor.gateway.otlp_responses import (
+from goldspan.collector_processor.gateway.interfaces import (
     GRPC_METHODS,
+    Headers,
     OtlpResponse,
     RequestStatus,
     encode_response,
     status_as_protobuf,
 )
-from goldspan.collector_processor.gateway.receive.request_handler import ReceivedRequest, RequestHandler, busy
+from goldspan.collector_processor.gateway.receive.http_receiver import ReceivedRequest, RequestHandler, busy
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.field_types import ListenAddress, ServerTls
-from goldspan.collector_processor.serving.limits import LimitReached
+from goldspan.collector_processor.serving.http_server import LimitReached
 from goldspan.scoring.errors import SettingsError
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}

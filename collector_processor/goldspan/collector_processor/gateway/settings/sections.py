@@ -16,28 +16,31 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from goldspan.collector_processor.engine.settings import EngineSettings
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.http_client import backoff
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.field_types import (
     Address,
+    AdminSection,
     ClientTls,
     Count,
     Endpoint,
     HeaderNames,
     HeaderValues,
     ListenAddress,
+    Log,
     Paths,
     Seconds,
     Secret,
     SecretText,
     Section,
     ServerTls,
+    SessionScoring,
     Size,
     read_secret,
+    state_folder,
 )
-from goldspan.collector_processor.serving.limits import RequestLimits
-from goldspan.collector_processor.serving.shared_sections import AdminSection, Log, SessionScoring, state_folder
+from goldspan.collector_processor.serving.http_server import RequestLimits
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
 from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.scoring.metrics.session_metrics import choose_metrics

@@ -19,7 +19,7 @@ from goldspan.collector_processor.replay.stored_traces.download import (
     StoredTraces,
     TimeWindow,
 )
-from goldspan.collector_processor.sinks.langfuse_scores import langfuse_address, langfuse_headers
+from goldspan.collector_processor.sinks.platform_scores import langfuse_address, langfuse_headers
 
 _OBSERVATIONS = 200
 """In a page; at most 1,000."""

@@ -18,7 +18,7 @@ from goldspan.collector_processor.replay.stored_traces.download import (
     StoredTraces,
     TimeWindow,
 )
-from goldspan.collector_processor.sinks.mlflow_scores import mlflow_address, mlflow_headers
+from goldspan.collector_processor.sinks.platform_scores import mlflow_address, mlflow_headers
 
 _TRACES = 100
 """In a page of the search; at most 500."""

@@ -18,7 +18,7 @@ from goldspan.collector_processor.replay.stored_traces.download import (
     StoredTraces,
     TimeWindow,
 )
-from goldspan.collector_processor.sinks.phoenix_scores import phoenix_address, phoenix_headers
+from goldspan.collector_processor.sinks.platform_scores import phoenix_address, phoenix_headers
 
 _SPANS = 250
 """In a page; at most 1,000."""

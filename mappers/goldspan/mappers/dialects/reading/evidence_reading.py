@@ -33,9 +33,8 @@ from goldspan.mappers.span_facts import (
     value_digest,
 )
 from goldspan.mappers.spans import NO_ATTRIBUTES, Attributes, SpanView
-from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.json_values import is_mapping, is_sequence, may_be_object, read_value
 from goldspan.scoring.messages import MessageRequest, MessageResult, result_text
-from goldspan.scoring.recorded_values import may_be_object, read_value
 from goldspan.scoring.sessions import Capture
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

@@ -25,9 +25,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 from goldspan.mappers.dialects.reading.value_parsing import REDACTION_TOKENS, Take, at, decoded, read_arguments
 from goldspan.mappers.span_facts import ToolRequest
 from goldspan.mappers.spans import EventView, SpanView
-from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
+from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence, read_value
 from goldspan.scoring.messages import Message, MessageRequest, message_of, raw_messages, role_of, text_of
-from goldspan.scoring.recorded_values import read_value
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, UserMessages
 
 Held = TypeVar("Held")

@@ -10,8 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence
-from goldspan.scoring.recorded_values import literal, loads, read_value
+from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence, literal, loads, read_value
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
 # Steps that dialect tables use to extract part of a recorded value. None means "not here".
