@@ -22,11 +22,11 @@ from benchmarks.traffic import DEFINITIONS, FIRST_NANOSECOND, plan_sessions
 from goldspan.scoring import Capture, Session, ToolCall, Turn
 from goldspan.scoring.grounding.conversation import Passage
 from goldspan.scoring.json_values import steps_of, value_at
-from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding, ground_arguments
 from goldspan.scoring.metrics.repetition import ToolCallRepetition
 from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.sessions import Content
+from goldspan.scoring.verdict import Finding
 
 SHOWN = 10
 SESSIONS = 24

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from conformance.recordings import FOLDER
 from goldspan.mappers import read_sessions
 from goldspan.scoring import ExpectedCall, Golden, GoldenTurn, Session, score_session
-from goldspan.scoring.metric_results import MetricScore
 from goldspan.scoring.metrics.repetition import ToolCallRepetition
+from goldspan.scoring.verdict import MetricScore
 
 RECORDINGS = (
     *("langchain-openinference", "langchain-traceloop", "langchain-langsmith", "langchain-otel-genai"),

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.metric_results import Range
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.sessions import Session
+from goldspan.scoring.verdict import Range
 from rigs.span_facts import agent, tool
 
 

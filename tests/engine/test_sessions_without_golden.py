@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from goldspan.collector_processor.engine.engine import Engine
-from goldspan.collector_processor.engine.sessions_without_golden import (
+from goldspan.collector_processor.engine.reading_policy import (
     MAX_LISTED,
     MAX_REMEMBERED,
     SeenSession,

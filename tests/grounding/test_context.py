@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from goldspan.scoring import Capture, Session, ToolCall, Turn
 from goldspan.scoring.grounding.context import MAX_TEXT, SessionContext
 from goldspan.scoring.grounding.conversation import Passage
-from goldspan.scoring.metric_results import Finding, MetricScore
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding, ground_arguments, why
 from goldspan.scoring.sessions import Content
-from goldspan.scoring.verdict import Reason
+from goldspan.scoring.verdict import Finding, MetricScore, Reason
 from rigs.span_facts import captured
 
 

@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from goldspan.scoring.grounding.conversation import Passage
-from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.metrics.grounding import ground_arguments
+from goldspan.scoring.verdict import Finding
 
 WEDNESDAY = date(2024, 5, 15)
 

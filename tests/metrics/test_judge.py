@@ -22,9 +22,8 @@ from hypothesis import strategies as st
 from goldspan.collector_processor.judge import Judge, JudgeAnswer, Question, load_judge_options
 from goldspan.scoring import Capture, Content, Label, Reason, Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.errors import FileError, SettingsError
-from goldspan.scoring.metric_results import MetricResult
-from goldspan.scoring.metrics.judge import parse_answer
-from goldspan.scoring.metrics.strands_prompt import STRANDS_SYSTEM_PROMPT
+from goldspan.scoring.metrics.judge import STRANDS_SYSTEM_PROMPT, parse_answer
+from goldspan.scoring.verdict import MetricResult
 from rigs.command_line import runner
 from rigs.model_server import ModelServer, Response, model_server, rated
 from rigs.repository import FIXTURES, ROOT

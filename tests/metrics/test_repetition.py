@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.scoring import Capture, Session, ToolCall, Turn, score_sessions
-from goldspan.scoring.metric_results import Finding, MetricScore
 from goldspan.scoring.metrics.repetition import ToolCallRepetition
 from goldspan.scoring.sessions import Content
-from goldspan.scoring.verdict import Reason
+from goldspan.scoring.verdict import Finding, MetricScore, Reason
 
 
 def call(x: Any = 1, result: Any = "ok", *, name: str = "f", **named: Any) -> ToolCall:

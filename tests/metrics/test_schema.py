@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.scoring import Capture, Session, ToolCall, Turn
-from goldspan.scoring.metric_results import MetricScore
 from goldspan.scoring.metrics.schema import ToolParameterSchema, plain_schema, violations
 from goldspan.scoring.sessions import Content
 from goldspan.scoring.tool_definitions import schema_of, schemas_of
-from goldspan.scoring.verdict import Reason
+from goldspan.scoring.verdict import MetricScore, Reason
 
 
 def taking(**properties: Any) -> dict[str, Any]:

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from goldspan.collector_processor.encoded_spans.call_records import decode_record, encode_record
-from goldspan.collector_processor.replay.dialect_proposals import proposal
+from goldspan.collector_processor.replay.dialect_proposals import ShapedTools, proposal
 from goldspan.collector_processor.replay.inspection import Inspection, inspect_spans
-from goldspan.collector_processor.replay.shaped_tools import ShapedTools
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable

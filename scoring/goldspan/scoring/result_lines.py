@@ -21,7 +21,6 @@ from typing import NamedTuple, TypeVar
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import pointer_name, shown, shown_name
 from goldspan.scoring.matchers.matcher import Absence
-from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricVerdict
 from goldspan.scoring.result_words import (
     OtherCall,
     SessionWords,
@@ -61,7 +60,7 @@ from goldspan.scoring.results import (
 )
 from goldspan.scoring.run import RepeatResult, ScoringResult
 from goldspan.scoring.sessions import ToolCall
-from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Verdict
+from goldspan.scoring.verdict import REASON_TEXT, Label, MetricCall, MetricResult, MetricVerdict, Reason, Verdict
 from goldspan.scoring.wording import (
     MARKS,
     NO_SCORE,

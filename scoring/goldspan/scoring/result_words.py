@@ -19,7 +19,6 @@ from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name, shown_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
 from goldspan.scoring.matchers.reading import matches
-from goldspan.scoring.metric_results import Finding, MetricCall, MetricResult
 from goldspan.scoring.results import (
     ArgumentOutcome,
     ArgumentResult,
@@ -29,7 +28,17 @@ from goldspan.scoring.results import (
     explain,
 )
 from goldspan.scoring.sessions import Capture, Doubt, JsonValue, ToolCall
-from goldspan.scoring.verdict import REASON_TEXT, Difference, DifferenceKind, Label, Reason, value_differences
+from goldspan.scoring.verdict import (
+    REASON_TEXT,
+    Difference,
+    DifferenceKind,
+    Finding,
+    Label,
+    MetricCall,
+    MetricResult,
+    Reason,
+    value_differences,
+)
 from goldspan.scoring.wording import (
     REJECTED,
     UNEXPECTED,

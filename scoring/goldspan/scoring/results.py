@@ -17,13 +17,14 @@ from msgspec.structs import replace
 
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import shown, shown_name
-from goldspan.scoring.metric_results import MetricResult, PresetResult
 from goldspan.scoring.sessions import Doubt, JsonValue, Session, ToolCall, Turn
 from goldspan.scoring.verdict import (
     REASON_TEXT,
     Difference,
     DifferenceKind,
     Label,
+    MetricResult,
+    PresetResult,
     Reason,
     Scored,
     Verdict,

@@ -21,7 +21,6 @@ from goldspan.scoring.goldens.golden import ExpectedCall, Golden, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.incremental_score import IncrementalScore
 from goldspan.scoring.json_values import is_mapping, is_sequence, plain
-from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricVerdict, PresetResult
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.metrics.session_metrics import (
@@ -52,7 +51,18 @@ from goldspan.scoring.results import (
 )
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import JsonValue, Session, SpanRef, ToolCall
-from goldspan.scoring.verdict import HARMLESS_REASONS, Coverage, Label, Reason, Scored, Verdict
+from goldspan.scoring.verdict import (
+    HARMLESS_REASONS,
+    Coverage,
+    Label,
+    MetricCall,
+    MetricResult,
+    MetricVerdict,
+    PresetResult,
+    Reason,
+    Scored,
+    Verdict,
+)
 
 # Results as JSON: sessions, turns, calls, arguments, each with score, label and reason.
 #

@@ -23,10 +23,9 @@ from typing import Any
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.messages import as_text
-from goldspan.scoring.metric_results import MetricScore, Range
 from goldspan.scoring.metrics.session_metrics import CONTEXT, GOLDEN, checked_metric
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn, as_one_turn
-from goldspan.scoring.verdict import REASON_OF_CAPTURE, Reason, why_calls_unknown
+from goldspan.scoring.verdict import REASON_OF_CAPTURE, MetricScore, Range, Reason, why_calls_unknown
 
 __all__ = ["adk_metric"]
 

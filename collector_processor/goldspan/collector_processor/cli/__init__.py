@@ -1,4 +1,4 @@
-"""The command line: `main` is the command `goldspan`, and each of its subcommands has a module."""
+"""The command line: `main` is the command `goldspan`, whose subcommands are in modules of their own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _COMMANDS = {
     "serve": "Receive OTLP, score the tool calls in it, and send it on with the scores.",
     "stream": "Score the tool calls in OTLP traces and logs that a Collector writes to Kafka.",
 }
-"""The subcommands, each in a module of its name, and the first sentence of their help."""
+"""The subcommands, and the first sentence of their help."""
+_MODULES = {"dialects": "inspect", "stream": "serve"}
+"""The modules of subcommands that stand beside another one; the others have a module of their name."""
 _SERVING = ("serve", "stream")
 
 
@@ -42,7 +44,7 @@ class _Subcommands(click.Group):
         # Imports and spans make many small values without cycles: looking for cycles so often only takes time. What
         # serves must not pause long for it.
         gc.set_threshold(200_000 if cmd_name in _SERVING else 1_000_000, 20, 100)
-        command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(import_module(f"{__name__}.{_MODULES.get(cmd_name, cmd_name)}"), cmd_name)
         if self._owns_process:
             gc.freeze()  # what was imported stays until the end, and is not searched for cycles then
         return command

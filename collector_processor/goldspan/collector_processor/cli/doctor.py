@@ -22,7 +22,7 @@ from goldspan.collector_processor.cli.input_output import (
     show,
     write_json,
 )
-from goldspan.collector_processor.engine.sessions_without_golden import SeenSession, join_sentence
+from goldspan.collector_processor.engine.reading_policy import SeenSession, join_sentence
 from goldspan.collector_processor.golden_tools.writing import is_golden_file
 from goldspan.collector_processor.replay.hints import Advisor, Hint
 from goldspan.collector_processor.replay.inspection import inspect_spans

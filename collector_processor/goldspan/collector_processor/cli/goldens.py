@@ -13,13 +13,15 @@ import click
 
 from goldspan.collector_processor.cli.input_output import (
     COLOR,
+    TRACES,
+    NamedTraces,
     complain,
     end,
     file_errors,
+    open_traces,
     read_with_progress,
     write_json,
 )
-from goldspan.collector_processor.cli.trace_sources import TRACES, NamedTraces, open_traces
 from goldspan.collector_processor.golden_tools.checking import check_goldens
 from goldspan.collector_processor.golden_tools.golden_differences import (
     Line,

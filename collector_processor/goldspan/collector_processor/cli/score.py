@@ -20,16 +20,19 @@ import click
 from goldspan.collector_processor.cli.input_output import (
     COLOR,
     FORMAT,
+    TRACES,
     VERBOSE,
+    NamedTraces,
     complain,
     end,
     file_errors,
+    open_traces,
     progress_bar,
     read_with_progress,
     show,
+    sinks_of,
     write_json,
 )
-from goldspan.collector_processor.cli.trace_sources import TRACES, NamedTraces, open_traces, sinks_of
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
 from goldspan.collector_processor.engine.result_table import ResultRow, arrow_batch, arrow_schema, run_rows
 from goldspan.collector_processor.metric_threads import MetricWorkers

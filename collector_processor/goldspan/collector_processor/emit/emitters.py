@@ -27,10 +27,9 @@ from goldspan.collector_processor.emit.evaluation import (
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.json_values import pointer_name
-from goldspan.scoring.metric_results import MetricCall, Range
 from goldspan.scoring.results import ArgumentOutcome, CallResult, TurnResult
 from goldspan.scoring.sessions import SpanRef
-from goldspan.scoring.verdict import Reason
+from goldspan.scoring.verdict import MetricCall, Range, Reason
 
 SCOPE = "goldspan"
 NO_SPAN = set_span_in_context(INVALID_SPAN, Context())

@@ -9,10 +9,9 @@ from msgspec import Struct
 from goldspan.collector_processor.emit import names
 from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts
 from goldspan.scoring.json_values import pointer_name
-from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn, MetricVerdict, Range
 from goldspan.scoring.results import ArgumentOutcome, CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import SpanRef, ToolCall, Turn
-from goldspan.scoring.verdict import Reason, Verdict
+from goldspan.scoring.verdict import MetricCall, MetricResult, MetricTurn, MetricVerdict, Range, Reason, Verdict
 
 AttributeValue = str | bool | int | float | tuple[str, ...]
 Attributes = dict[str, AttributeValue]

@@ -25,8 +25,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     trace_ids,
     traces_at,
 )
-from goldspan.collector_processor.engine.reading_policy import Decision, ReadingPolicy
-from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
+from goldspan.collector_processor.engine.reading_policy import Decision, ReadingPolicy, SessionsWithoutGolden
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.carrying_keys import any_names_tool
 from goldspan.mappers.dialect_registry import DialectRegistry

@@ -19,11 +19,10 @@ from msgspec.structs import replace
 from goldspan.collector_processor.emit.evaluation import SHARE, DetailDigest, Evaluation, Level, event_attributes
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.metrics.session_metrics import OWN_NAMES, ChosenMetric, score_metrics
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult, explain
 from goldspan.scoring.sessions import IncrementalList, Session, SpanRef, ToolCall
-from goldspan.scoring.verdict import Label, Reason, Verdict
+from goldspan.scoring.verdict import Label, MetricCall, MetricResult, MetricTurn, Reason, Verdict
 
 INCOMPLETE = Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE)
 Detail = CallResult | TurnResult | SessionResult | MetricCall | MetricTurn | MetricResult

@@ -14,22 +14,145 @@ A session is *wanted* if it has a golden or is in the sample. A span is *unread*
 `SpanBuffer` has it, bounded in age and bytes. A span is *held* if the door has not sent it yet, since it may get a
 score. So the engine gets the complete traces of every wanted session, and results are the same as if every span were
 read.
+
+What a door says of the sessions that no golden wants, and where their ids come from, is here too.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from itertools import takewhile
-from typing import Any, Generic, Protocol, TypeVar
+from itertools import islice
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from goldspan.collector_processor.emit.evaluation import Attributes, AttributeValue
-from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.goldens.golden_index import joined_by
 from goldspan.scoring.sessions import SpanRef
+
+MAX_REMEMBERED = 10_000
+"""Sessions that are counted once; a session that is older than so many others is counted again."""
+MAX_LISTED = 20
+"""The newest sessions, which are kept with their ids."""
+_LONGEST_ID = 200
+_MAX_NAMED = 5
+"""Sessions, and goldens, in one sentence."""
+
+
+class SeenSession(NamedTuple):
+    """A session without a golden."""
+
+    id: str
+    """At most 200 characters of it."""
+    source: str
+    """The attribute that names the session; `trace_id` if none does, and the id is the trace's."""
+
+    @property
+    def shown(self) -> str:
+        """The id, and where it comes from."""
+        if self.source == "trace_id":
+            return f"{printable(self.id)} (a trace id: no span names a session)"
+        return f"{printable(self.id)} (from {printable(self.source)})"
+
+
+class SessionsWithoutGolden:
+    """Notes each session once while it is remembered. One thread adds, any may read. Memory is bounded."""
+
+    def __init__(self) -> None:
+        self._remembered: OrderedDict[int, None] = OrderedDict()  # hashes: an id may have any length
+        self._newest: deque[SeenSession] = deque(maxlen=MAX_LISTED)
+
+    def __contains__(self, session_id: str) -> bool:
+        """Whether a session is remembered."""
+        return hash(session_id) in self._remembered
+
+    def add(self, session_id: str, source: str) -> bool:
+        """Note a session. False if it was noted before."""
+        if session_id in self:
+            return False
+        self._remembered[hash(session_id)] = None
+        if len(self._remembered) > MAX_REMEMBERED:
+            self._remembered.popitem(last=False)
+        self._newest.append(SeenSession(session_id[:_LONGEST_ID], source))
+        return True
+
+    def newest(self) -> tuple[SeenSession, ...]:
+        """Return the newest sessions, at most 20, the oldest of them first."""
+        return tuple(self._newest)
+
+
+class JoinReport:
+    """What a door logs of sessions without a golden. It says nothing twice, and each time more of what is the same.
+
+    The first sessions are named one by one; later a tenth more than were said before must have come.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, str]] = set()
+        self._said = 0
+
+    def golden_seen(self, golden_set: str, golden: str) -> None:
+        """Note that a session of this golden was scored. Empty names are those of a result without golden."""
+        if golden_set or golden:
+            self._seen.add((golden_set, golden))
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether no golden was seen at all. Sessions without a golden beside others are no mistake."""
+        return not self._seen
+
+    def sentence(
+        self, goldens: Sequence[Golden], sessions: SessionsWithoutGolden, count: int, *, last: bool = False
+    ) -> str | None:
+        """Return what is to be said now; None if there is nothing new.
+
+        Args:
+            goldens: All goldens.
+            sessions: The sessions without a golden.
+            count: How many there were.
+            last: Nothing is said later: say all that is new.
+
+        """
+        self._said = min(self._said, count)  # after a failure the engine and its counts start over
+        new = count - self._said
+        if not new or not goldens or (new < self._said // 10 and not last):
+            return None
+        self._said = count
+        return join_sentence(len(self._seen), goldens, sessions.newest(), count)
+
+
+def join_sentence(seen: int, goldens: Sequence[Golden], sessions: Sequence[SeenSession], count: int) -> str:
+    """Say how many goldens were seen, which sessions came that none wants, and what to do.
+
+    Args:
+        seen: How many of the goldens were seen.
+        goldens: All goldens.
+        sessions: The newest sessions without a golden, the oldest of them first.
+        count: How many sessions without a golden there were.
+
+    """
+    came = [one.shown for one in sessions[-_MAX_NAMED:]]
+    wanted = [printable(" ".join(joined_by(golden))) for golden in islice(goldens, _MAX_NAMED)]
+    return (
+        f"{seen} of {len(goldens)} goldens seen; sessions seen: {_listed(came, max(count, len(came)))}. "
+        f"The goldens are for: {_listed(wanted, len(goldens))}. "
+        "Write the id of the session into the golden file, or name the session in the agent: session_scope."
+    )
+
+
+def _listed(shown: Sequence[str], total: int) -> str:
+    rest = total - len(shown)
+    return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def printable(text: str) -> str:
+    """Return the text, with escapes for what would break a line of a log."""
+    text = text[:_LONGEST_ID]
+    return text if text.isprintable() else repr(text)[1:-1]
+
 
 Trace = TypeVar("Trace", bound=Hashable)
 Record = TypeVar("Record")
@@ -318,10 +441,9 @@ class HeldSpan(Generic[Span]):
 
 
 class HeldSpans(Generic[Span]):
-    """Held spans by their ids, oldest first. With a re-entrant `lock`, several threads may use them."""
+    """Held spans by their ids, oldest first. For one thread."""
 
-    def __init__(self, lock: AbstractContextManager[object] | None = None) -> None:
-        self._lock = lock or nullcontext()
+    def __init__(self) -> None:
         self._spans: dict[SpanRef, HeldSpan[Span]] = {}
         self.size = 0
         """Estimated bytes of all of them."""
@@ -335,51 +457,44 @@ class HeldSpans(Generic[Span]):
 
     def add(self, ref: SpanRef, span: Span, size: int, now: float) -> bool:
         """Hold a span. False if a span with these ids is held already: the second one must not be lost."""
-        with self._lock:
-            if ref in self._spans:
-                return False
-            self._spans[ref] = HeldSpan(ref, span, now, size)
-            self.size += size
-            return True
+        if ref in self._spans:
+            return False
+        self._spans[ref] = HeldSpan(ref, span, now, size)
+        self.size += size
+        return True
 
     def hold_again(self, spans: Iterable[HeldSpan[Span]]) -> None:
         """Hold spans that were released and could not be sent yet; they are the oldest."""
         again = {held.ref: held for held in spans}
-        with self._lock:
-            self._spans = {**again, **self._spans}
-            self.size += sum(held.size for held in again.values())
+        self._spans = {**again, **self._spans}
+        self.size += sum(held.size for held in again.values())
 
     def release(self, refs: Iterable[SpanRef]) -> list[HeldSpan[Span]]:
         """Remove and return those of these spans that are held, oldest first."""
-        with self._lock:
-            released = [held for ref in refs if (held := self._spans.pop(ref, None)) is not None]
-            self.size -= sum(held.size for held in released)
+        released = [held for ref in refs if (held := self._spans.pop(ref, None)) is not None]
+        self.size -= sum(held.size for held in released)
         return sorted(released, key=lambda held: held.since)
 
     def release_all(self) -> list[HeldSpan[Span]]:
         """Remove and return all held spans."""
-        with self._lock:
-            return self.release(list(self._spans))
+        return self.release(list(self._spans))
 
-    def release_older(self, since: float, *, scored: bool = True) -> list[HeldSpan[Span]]:
-        """Remove and return the spans that came at `since` or before; `scored`: also those that have attributes."""
-        with self._lock:
-            older = takewhile(lambda held: held.since <= since, self._spans.values())
-            return self.release([held.ref for held in older if scored or not held.attributes])
+    def release_older(self, since: float) -> list[HeldSpan[Span]]:
+        """Remove and return the spans that came at `since` or before."""
+        return self.release([ref for ref, held in self._spans.items() if held.since <= since])
 
     def release_excess(self, max_spans: float, max_bytes: int) -> tuple[list[HeldSpan[Span]], str]:
         """Remove and return the oldest spans beyond these limits, and the name of the limit that was reached."""
         excess: list[SpanRef] = []
-        with self._lock:
-            left, limit = self.size, ""
-            for ref, held in self._spans.items():
-                if (too_many := len(self) - len(excess) > max_spans) or left > max_bytes:
-                    limit = "max_held_spans" if too_many else "max_held_bytes"
-                    excess.append(ref)
-                    left -= held.size
-                else:
-                    break
-            return self.release(excess), limit
+        left, limit = self.size, ""
+        for ref, held in self._spans.items():
+            if (too_many := len(self) - len(excess) > max_spans) or left > max_bytes:
+                limit = "max_held_spans" if too_many else "max_held_bytes"
+                excess.append(ref)
+                left -= held.size
+            else:
+                break
+        return self.release(excess), limit
 
     def oldest(self) -> float | None:
         """Return when the oldest held span came."""

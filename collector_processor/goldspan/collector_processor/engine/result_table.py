@@ -19,11 +19,10 @@ from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.json_values import plain, pointer_name
-from goldspan.scoring.metric_results import Finding, MetricCall
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import ToolCall
-from goldspan.scoring.verdict import REASON_OF_CAPTURE, Label, Reason, Verdict
+from goldspan.scoring.verdict import REASON_OF_CAPTURE, Finding, Label, MetricCall, Reason, Verdict
 
 ARGUMENT_LEVEL = "argument"
 """The level below those of evaluations: `session`, `turn`, `call`."""

@@ -28,7 +28,6 @@ from msgspec.structs import replace
 from goldspan.collector_processor.judge.model_clients import ModelClient, ModelError, ModelFunction, model_client
 from goldspan.collector_processor.judge.options import JudgeBudget, JudgeOptions, judge_options, load_judge_options
 from goldspan.scoring.errors import SettingsError
-from goldspan.scoring.metric_results import MetricScore, Range
 from goldspan.scoring.metrics.judge import (
     ACCURACY,
     JudgeAnswer,
@@ -38,6 +37,7 @@ from goldspan.scoring.metrics.judge import (
     parse_answer,
 )
 from goldspan.scoring.sessions import Session
+from goldspan.scoring.verdict import MetricScore, Range
 
 _MAX_IN_MEMORY = 10_000
 _SECONDS_LOCKED = 2.0

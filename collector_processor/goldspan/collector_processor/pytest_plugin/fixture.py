@@ -31,7 +31,6 @@ from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.golden import Golden, GoldenSet, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.json_values import counted, is_mapping
-from goldspan.scoring.metric_results import MetricResult
 from goldspan.scoring.metrics.session_metrics import (
     GOLDEN,
     ChosenMetric,
@@ -45,7 +44,7 @@ from goldspan.scoring.result_words import reason_words
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import Scorer, ScoringResult, scorer_of
 from goldspan.scoring.sessions import Session
-from goldspan.scoring.verdict import REASON_TEXT, Label, Verdict
+from goldspan.scoring.verdict import REASON_TEXT, Label, MetricResult, Verdict
 
 _T = TypeVar("_T")
 _SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")

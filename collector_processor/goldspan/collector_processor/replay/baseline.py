@@ -31,10 +31,9 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
 )
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.json_values import plain
-from goldspan.scoring.metric_results import MetricResult, MetricVerdict
 from goldspan.scoring.results import CallResult, SessionResult
 from goldspan.scoring.run import ScoringResult
-from goldspan.scoring.verdict import REASON_TEXT, Label, Reason, Verdict
+from goldspan.scoring.verdict import REASON_TEXT, Label, MetricResult, MetricVerdict, Reason, Verdict
 from goldspan.scoring.wording import counted, printable, score_text
 
 _MOST_MISTAKES = 10

@@ -13,16 +13,15 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS, Stack, advice_for
 from goldspan.mappers.span_facts import Role
-from goldspan.scoring.metric_results import MetricResult
 from goldspan.scoring.result_words import CAPTURE_WORDS, GROUNDING, MISSING_INPUT, judged_calls
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, DoubtedFact, Session, ToolCall, Turn
-from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, Reason
+from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, MetricResult, Reason
 from goldspan.scoring.wording import counted, printable
 
 if TYPE_CHECKING:
-    from goldspan.collector_processor.replay.shaped_tools import ShapedTools
+    from goldspan.collector_processor.replay.dialect_proposals import ShapedTools
 
 NO_SESSION_ID = frozenset({"trace_id", "input"})
 """Where the id of a session comes from that no span names."""

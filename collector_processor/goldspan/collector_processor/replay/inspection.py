@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from goldspan.collector_processor.replay.dialect_proposals import ShapedToolFinder, ShapedTools
 from goldspan.collector_processor.replay.hints import Hint, Writer, hints_for_traces
-from goldspan.collector_processor.replay.shaped_tools import ShapedToolFinder, ShapedTools
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.protocol import stack_of
@@ -23,10 +23,10 @@ from goldspan.mappers.spans import LogView, RecordView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden_index import user_texts
 from goldspan.scoring.json_values import plain, steps_of, value_at
-from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.metrics.grounding import why
 from goldspan.scoring.result_words import doubt_document
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
+from goldspan.scoring.verdict import Finding
 
 NO_SCOPE = "(no scope)"
 

@@ -22,12 +22,11 @@ from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Golden, GoldenIndex
 from goldspan.scoring.goldens.golden_index import Ambiguous
-from goldspan.scoring.metric_results import MetricResult, MetricTurn
 from goldspan.scoring.metrics.session_metrics import ChosenMetric
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import Scorer, ScoringResult
 from goldspan.scoring.sessions import NO_CONTENT, Session, Turn
-from goldspan.scoring.verdict import Reason
+from goldspan.scoring.verdict import MetricResult, MetricTurn, Reason
 
 SPANS_A_SECOND = 1_000.0
 """The clock of a replay counts spans, so that the same files give the same results on any machine."""

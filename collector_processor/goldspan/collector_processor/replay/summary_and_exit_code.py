@@ -10,11 +10,18 @@ from fractions import Fraction
 from itertools import chain
 
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricVerdict
 from goldspan.scoring.result_words import finding_name, judged_calls, mistake_name, reason_words
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.run import ScoringResult
-from goldspan.scoring.verdict import HARMLESS_REASONS, REASON_TEXT, Label, Reason
+from goldspan.scoring.verdict import (
+    HARMLESS_REASONS,
+    REASON_TEXT,
+    Label,
+    MetricCall,
+    MetricResult,
+    MetricVerdict,
+    Reason,
+)
 from goldspan.scoring.wording import LABEL_WORDS, counted, listed, number_text, printable, score_text
 
 

@@ -20,7 +20,6 @@ from goldspan.collector_processor.replay.summary_and_exit_code import RIGHT_CALL
 from goldspan.collector_processor.report.model import Report
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
-from goldspan.scoring.metric_results import MetricCall, MetricResult
 from goldspan.scoring.result_words import (
     OtherCall,
     SessionMistake,
@@ -51,7 +50,7 @@ from goldspan.scoring.result_words import (
 )
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, turn_name
 from goldspan.scoring.sessions import JsonValue, ToolCall
-from goldspan.scoring.verdict import Label, Reason
+from goldspan.scoring.verdict import Label, MetricCall, MetricResult, Reason
 from goldspan.scoring.wording import (
     LABEL_WORDS,
     MARKS,

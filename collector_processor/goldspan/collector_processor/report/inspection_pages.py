@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from goldspan.collector_processor.replay.dialect_proposals import ShapedTools
 from goldspan.collector_processor.replay.hints import advice_of, advice_words
 from goldspan.collector_processor.replay.inspection import MOST_CALLS_EXPLAINED, CallOrigins, Inspection, user_text
-from goldspan.collector_processor.replay.shaped_tools import ShapedTools
 from goldspan.collector_processor.report.model import problem_texts
 from goldspan.collector_processor.report.terminal import hint_rows, problem_rows
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable, Source
 from goldspan.scoring.json_values import pointer_name
-from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.result_words import arguments_of_call, call_facts, doubt_words, hidden_words, kind_words
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
+from goldspan.scoring.verdict import Finding
 from goldspan.scoring.wording import (
     INFORMS,
     RIGHT,

@@ -16,7 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
-from goldspan.collector_processor.engine.sessions_without_golden import SeenSession
+from goldspan.collector_processor.engine.reading_policy import SeenSession
 from goldspan.collector_processor.serving.http_server import (
     BearerTokens,
     Receive,
@@ -27,9 +27,8 @@ from goldspan.collector_processor.serving.http_server import (
 )
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.json_values import escaped
-from goldspan.scoring.metric_results import MetricCall, MetricResult, MetricTurn
 from goldspan.scoring.results import TurnResult
-from goldspan.scoring.verdict import Label
+from goldspan.scoring.verdict import Label, MetricCall, MetricResult, MetricTurn
 
 Sample = tuple[str, Mapping[str, str], float]
 """One sample of `/metrics`: name, labels, value.

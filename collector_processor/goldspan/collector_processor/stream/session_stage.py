@@ -33,6 +33,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     split_request,
     with_scores,
 )
+from goldspan.collector_processor.engine.reading_policy import SessionsWithoutGolden
 from goldspan.collector_processor.engine.session_scorer import (
     OutputBuilder,
     SessionScorer,
@@ -40,7 +41,6 @@ from goldspan.collector_processor.engine.session_scorer import (
     SessionStep,
     next_step,
 )
-from goldspan.collector_processor.engine.sessions_without_golden import SessionsWithoutGolden
 from goldspan.collector_processor.engine.trace_machine import SessionPart
 from goldspan.collector_processor.stream.stage_interface import (
     DeadLetter,

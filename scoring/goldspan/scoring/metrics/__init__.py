@@ -12,7 +12,6 @@ from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
     from goldspan.scoring.grounding.conversation import Passage
-    from goldspan.scoring.metric_results import Finding, MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
     from goldspan.scoring.metrics.grounding import ToolParameterGrounding, ground_arguments, why
     from goldspan.scoring.metrics.session_metrics import (
         FunctionMetric,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
         metric_names,
         register_metric,
     )
+    from goldspan.scoring.verdict import Finding, MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
 
 __all__ = [
     "Finding",
@@ -54,7 +54,7 @@ __getattr__, __dir__ = names_on_use(
     __name__,
     {
         "goldspan.scoring.grounding.conversation": "Passage",
-        "goldspan.scoring.metric_results": "Finding MetricResult MetricScore MetricTurn MetricVerdict Range",
+        "goldspan.scoring.verdict": "Finding MetricResult MetricScore MetricTurn MetricVerdict Range",
         "goldspan.scoring.metrics.grounding": "ToolParameterGrounding ground_arguments why",
         "goldspan.scoring.metrics.session_metrics": (
             "FunctionMetric Metric MetricAnswer ToolParameterMatch as_metric find_metric import_metric metric"

@@ -13,9 +13,8 @@ from msgspec import Struct
 
 from goldspan.scoring.comparison import share
 from goldspan.scoring.json_values import counted, pointer_name
-from goldspan.scoring.metric_results import Finding, MetricScore, Range
 from goldspan.scoring.sessions import Session, ToolCall, Turn, unchanged_start
-from goldspan.scoring.verdict import REASON_TEXT, Reason
+from goldspan.scoring.verdict import REASON_TEXT, Finding, MetricScore, Range, Reason
 
 _SHOWN = 3
 """So many findings are in an explanation."""

@@ -14,11 +14,10 @@ from goldspan.scoring.grounding.conversation import Conversation, Passage
 from goldspan.scoring.grounding.nearest import nearest_known, place_in
 from goldspan.scoring.grounding.origins import Kind, Leaf, Origin, OriginFinder, leaves
 from goldspan.scoring.json_values import plain, shown
-from goldspan.scoring.metric_results import Finding, MetricScore
 from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.metrics.schema import DeclaredTools, declared_tools
 from goldspan.scoring.sessions import Session, ToolCall, Turn
-from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
+from goldspan.scoring.verdict import Finding, MetricScore, Reason, arguments_of, why_not_known
 
 _UNJUDGED = frozenset((Kind.TRIVIAL, Kind.FREE_TEXT, Kind.UNKNOWN))
 """Kinds of origin that say nothing for or against a call."""

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from goldspan.scoring.json_values import counted, plain
-from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
-from goldspan.scoring.verdict import Reason, arguments_of, why_hidden, why_not_known
+from goldspan.scoring.verdict import Finding, Reason, arguments_of, why_hidden, why_not_known
 
 _LONGEST_LOOP = 8
 """Calls in one round of a loop."""

@@ -12,11 +12,10 @@ from typing import Any
 from msgspec import Struct
 
 from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_to, shown
-from goldspan.scoring.metric_results import Finding
 from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Session, ToolCall, Turn
 from goldspan.scoring.tool_definitions import ToolsInForce, lists_of, schema_of, schemas_of
-from goldspan.scoring.verdict import Reason, arguments_of, why_not_known
+from goldspan.scoring.verdict import Finding, Reason, arguments_of, why_not_known
 
 _TYPES = {
     "dict": "object", "float": "number", "double": "number", "tuple": "array", "list": "array", "str": "string",

@@ -21,14 +21,6 @@ from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import Golden, MetricChoice
 from goldspan.scoring.json_values import steps_of
-from goldspan.scoring.metric_results import (
-    MetricCall,
-    MetricResult,
-    MetricScore,
-    MetricTurn,
-    MetricVerdict,
-    Range,
-)
 from goldspan.scoring.metrics.call_scores import CallMetric
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.judge import ACCURACY
@@ -44,7 +36,16 @@ from goldspan.scoring.metrics.trajectory import (
 from goldspan.scoring.results import SessionResult, explain
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import IncrementalList, Session, Turn
-from goldspan.scoring.verdict import Label, Reason
+from goldspan.scoring.verdict import (
+    Label,
+    MetricCall,
+    MetricResult,
+    MetricScore,
+    MetricTurn,
+    MetricVerdict,
+    Range,
+    Reason,
+)
 
 MetricAnswer = MetricScore | SessionResult | float | bool | None
 """What a metric may answer: a number, True for 1 and False for 0, None for not evaluated, or more in words."""

@@ -17,12 +17,11 @@ from goldspan.scoring.call_match import CallContext, call_rules
 from goldspan.scoring.comparison import ONE, ZERO
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.metric_results import MetricScore, Range
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import expected_session, score_run
 from goldspan.scoring.sessions import CallHistory, IncrementalList, Session, ToolCall, batches_of
 from goldspan.scoring.tool_definitions import tools_in_force
-from goldspan.scoring.verdict import CALLS_UNKNOWN, Reason, why_calls_unknown
+from goldspan.scoring.verdict import CALLS_UNKNOWN, MetricScore, Range, Reason, why_calls_unknown
 
 _PAIR = Pair(ONE)
 _RANGE = Range(0.0, 1.0)

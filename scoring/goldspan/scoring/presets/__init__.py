@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
-    from goldspan.scoring.metric_results import PresetResult
     from goldspan.scoring.presets.inputs import PresetOptions
     from goldspan.scoring.presets.preset_registry import PRESETS, Preset, score_with_preset
+    from goldspan.scoring.verdict import PresetResult
 
 __all__ = [
     "PRESETS",
@@ -22,7 +22,7 @@ __all__ = [
 __getattr__, __dir__ = names_on_use(
     __name__,
     {
-        "goldspan.scoring.metric_results": "PresetResult",
+        "goldspan.scoring.verdict": "PresetResult",
         "goldspan.scoring.presets.inputs": "PresetOptions",
         "goldspan.scoring.presets.preset_registry": "PRESETS Preset score_with_preset",
     },

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from pydantic import field_validator
 
 from goldspan.scoring.json_values import is_mapping, is_sequence
-from goldspan.scoring.metric_results import PresetResult, judged
 from goldspan.scoring.presets.inputs import PresetOptions, checked_arguments, items, plain_calls
-from goldspan.scoring.verdict import Label, Reason
+from goldspan.scoring.verdict import Label, PresetResult, Reason, judged
 
 PASSED, FAILED, NOT_EVALUATED = "PASSED", "FAILED", "NOT_EVALUATED"
 """ADK's own words; an exception in an evaluator is `EXCEPTION`."""

@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from goldspan.scoring.json_values import is_dict
-from goldspan.scoring.metric_results import PresetResult, judged
 from goldspan.scoring.presets.inputs import PresetOptions, named_call, plain_calls
+from goldspan.scoring.verdict import PresetResult, judged
 
 NAME = "axion"
 

@@ -14,9 +14,8 @@ from typing import Any, Literal, NamedTuple
 from pydantic import field_validator
 
 from goldspan.scoring.json_values import is_list, is_mapping
-from goldspan.scoring.metric_results import PresetResult, judged, not_evaluated
 from goldspan.scoring.presets.inputs import InputMissingError, PlainCall, PresetOptions, checked_arguments, plain_calls
-from goldspan.scoring.verdict import Reason
+from goldspan.scoring.verdict import PresetResult, Reason, judged, not_evaluated
 
 # Types are exact (`True` is no integer), but an integer passes for a float, and a value of the type of the golden's own
 # alternatives passes whatever was declared: BFCL takes it for a variable's name.

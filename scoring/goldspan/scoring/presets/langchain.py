@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
 from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence
-from goldspan.scoring.metric_results import PresetResult, judged
 from goldspan.scoring.presets.inputs import InputMissingError, PresetOptions, items, named_call, plain_call, plain_calls
+from goldspan.scoring.verdict import PresetResult, judged
 
 # Messages come with OpenAI's or LangChain's roles and tool calls, and Anthropic's and OpenAI's content blocks.
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from goldspan.scoring.errors import CriterionError
-from goldspan.scoring.metric_results import PresetResult, not_evaluated, raised
 from goldspan.scoring.presets import adk_rules, axion_rules, bfcl, langchain, ragas, tau2, uipath_rules
 from goldspan.scoring.presets.inputs import (
     InputMissingError,
@@ -16,7 +15,7 @@ from goldspan.scoring.presets.inputs import (
     unknown_arguments,
     unknown_name,
 )
-from goldspan.scoring.verdict import Reason
+from goldspan.scoring.verdict import PresetResult, Reason, not_evaluated, raised
 
 
 @dataclass(frozen=True, slots=True)

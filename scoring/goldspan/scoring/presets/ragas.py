@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from goldspan.scoring.json_values import is_dict, is_sequence
-from goldspan.scoring.metric_results import PresetResult
 from goldspan.scoring.presets.inputs import PresetOptions, named_call, plain_calls
+from goldspan.scoring.verdict import PresetResult
 
 NAME = "ragas"
 

@@ -19,11 +19,10 @@ from pydantic.alias_generators import to_camel
 
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import is_list, is_mapping
-from goldspan.scoring.metric_results import PresetResult
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn, as_one_turn
 from goldspan.scoring.tool_definitions import lists_of
-from goldspan.scoring.verdict import CALLS_UNKNOWN, Label, Reason, Verdict, why_calls_unknown
+from goldspan.scoring.verdict import CALLS_UNKNOWN, Label, PresetResult, Reason, Verdict, why_calls_unknown
 
 if TYPE_CHECKING:
     from goldspan.scoring.presets.preset_registry import Preset

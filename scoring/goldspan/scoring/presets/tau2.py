@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.scoring.metric_results import PresetResult, judged
 from goldspan.scoring.presets.inputs import PlainCall, PresetOptions, named_call, plain_calls
+from goldspan.scoring.verdict import PresetResult, judged
 
 NAME = "tau2"
 

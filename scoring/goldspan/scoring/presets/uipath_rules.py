@@ -18,8 +18,8 @@ from pydantic.alias_generators import to_camel
 
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
-from goldspan.scoring.metric_results import PresetResult
 from goldspan.scoring.presets.inputs import InputMissingError, PresetOptions, items, plain_call, plain_calls
+from goldspan.scoring.verdict import PresetResult
 
 # The models bear UiPath's names because their `repr` and their validation errors are part of what is reproduced.
 

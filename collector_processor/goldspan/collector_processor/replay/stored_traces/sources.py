@@ -20,9 +20,7 @@ from goldspan.collector_processor.replay.stored_traces.download import (
     start,
     window_of,
 )
-from goldspan.collector_processor.replay.stored_traces.langfuse_observations import langfuse
-from goldspan.collector_processor.replay.stored_traces.mlflow_traces import mlflow
-from goldspan.collector_processor.replay.stored_traces.phoenix_spans import phoenix
+from goldspan.collector_processor.replay.stored_traces.phoenix_mlflow_langfuse import langfuse, mlflow, phoenix
 from goldspan.collector_processor.replay.stored_traces.tempo_and_jaeger import jaeger, tempo
 
 _PLATFORMS: Mapping[str, Callable[[str, str], StoredTraces]] = {
