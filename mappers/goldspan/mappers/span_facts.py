@@ -175,7 +175,7 @@ class RequestEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     name: str
     call_id: str | None = None
     arguments: str = ""
-    """The digest of the arguments; `""` where they are not recorded as an object."""
+    """The digest of the arguments; `""` where an id tells the request, or they are not recorded as an object."""
     names: tuple[str, ...] = ()
     """The names of the arguments."""
     response: int = 0

@@ -74,6 +74,8 @@ def read_messages(content: Content) -> tuple[Message, ...]:
 
 def message_of(raw: Mapping[str, Any]) -> Message:
     """Read one message that `raw_messages` found."""
+    if _PLAIN_KEYS.issuperset(raw) and (plain := _message_of_parts(raw)) is not None:
+        return plain
     role, parts = role_of(raw), parts_of(raw)
     kinds = [_kind(part) for part in parts]
     results = _results(raw, role, parts, kinds)
@@ -82,6 +84,42 @@ def message_of(raw: Mapping[str, Any]) -> Message:
         role = "tool"
     requests = () if results and role == "tool" else _requests(raw, parts, kinds)
     return Message(role, text, requests, results)
+
+
+_PLAIN_KEYS = frozenset({"role", "parts", "finish_reason"})
+_REQUEST_KEYS = frozenset({"type", "id", "name", "arguments"})
+_ANSWER_KEYS = frozenset({"type", "id", "response"})
+
+
+def _message_of_parts(raw: Mapping[str, Any]) -> Message | None:
+    """Read a message with no other keys than the conventions have; what follows tells the same of it at more cost."""
+    said_by, parts = raw.get("role"), raw.get("parts")
+    role = _ROLES.get(said_by) if type(said_by) is str else None
+    if role is None or type(parts) is not list:
+        return None
+    texts: list[str] = []
+    requests: list[MessageRequest] = []
+    results: list[MessageResult] = []
+    for part in parts:
+        if not is_dict(part):
+            return None
+        kind, call_id = part.get("type"), part.get("id")
+        call_id = call_id if isinstance(call_id, str) else ""
+        if kind == "text" and len(part) == 2 and isinstance(text := part.get("content"), str):
+            texts += (text,) if text else ()
+        elif kind == "tool_call" and _REQUEST_KEYS.issuperset(part) and isinstance(name := part.get("name"), str):
+            requests += (MessageRequest(name, part.get("arguments"), call_id),) if name else ()
+        elif kind == "tool_call_response" and _ANSWER_KEYS.issuperset(part) and "response" in part:
+            returned = _returned(content := part["response"])
+            results.append(MessageResult(call_id, returned, _is_failed(content) or begins_as_error(returned)))
+        else:
+            return None
+    if role == "tool" and not results:
+        return None
+    text = "" if role == "tool" else "\n".join(texts)
+    if results and role == "user" and not text:
+        role = "tool"
+    return Message(role, text, () if role == "tool" else tuple(requests), tuple(results))
 
 
 # Which values are messages.
@@ -106,6 +144,11 @@ _SAYING = frozenset({*_CONTENT_KEYS, *_CALL_KEYS, "text", "function_call", "_con
 def raw_messages(value: object) -> Iterator[Mapping[str, Any]]:
     """Yield the messages of a value in their order, out of whatever wraps them: a list of them, one, or an envelope."""
     return iter((value,)) if _is_plain(value) else _raw_messages(value, _DEEPEST)
+
+
+def raw_messages_backwards(value: object) -> Sequence[Mapping[str, Any]]:
+    """Return the messages of a value from the last to the first."""
+    return (value,) if _is_plain(value) else tuple(_raw_messages(value, _DEEPEST))[::-1]
 
 
 def _raw_messages(value: object, depth: int) -> Iterator[Mapping[str, Any]]:

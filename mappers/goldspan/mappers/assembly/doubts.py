@@ -264,7 +264,7 @@ def _of_arguments_of(
             yield _Contradiction("arguments_on_span", DoubtedFact.ARGUMENTS, holders, [call.name])
     elif call.capture is Capture.CAPTURED and ask is not None:
         own = call.arguments or {}
-        if own.keys().isdisjoint(ask.request.names) and value_digest(own) != ask.request.arguments:
+        if own.keys().isdisjoint(ask.request.names):
             holders = [ask.span.ref, *call.evidence[:1]]
             yield _Contradiction("other_arguments", DoubtedFact.ARGUMENTS, holders, [call.name])
 

@@ -67,8 +67,6 @@ _NAMES_ERROR = re.compile(
     r"|.{0,60}\b(?:error (?:occurred|executing|while|running|calling|invoking)|execution failed|failed with)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_FAILING = ("error", "exception", "traceback", "fail", "\\u")
-"""A text without any of these names no error, however it is read."""
 _MOST_OBJECTS = 12
 _LONGEST_RESULT = 1 << 14
 """Characters of a result that is looked into; of a longer one, only the beginning is."""
@@ -114,114 +112,113 @@ def _read_key(key: str) -> _Key | None:
 
 
 @lru_cache(1 << 10)
-def _telling_keys(keys: tuple[object, ...], role: Role | None) -> tuple[tuple[str, _Key], ...]:
+def _telling_keys(keys: tuple[object, ...], *, of_tool: bool) -> tuple[tuple[str, _Key], ...]:
     """Return the keys whose values may be evidence; spans of one kind have the same keys."""
     read = ((key, _read_key(key)) for key in keys if type(key) is str)
     telling = [(key, says) for key, says in read if says is not None]
-    if role is Role.TOOL:
+    if of_tool:
         return tuple((key, says) for key, says in telling if not says.list and any(says[:5]))
     return tuple((key, says) for key, says in telling if says.messages or says.session)
 
 
 def evidence_of(span: SpanView, role: Role | None, tool: ToolFacts | None = None) -> SpanEvidence:
     """Return what the values of a span say; `role` and `tool` only tell what need not be looked for."""
-    attributes = span.attributes
-    seen = _Seen(attributes, is_tool=role is Role.TOOL)
-    for key, says in _telling_keys(tuple(attributes), role):
-        seen.add(says, key)
     if role is Role.TOOL:
         is_known = tool is not None and tool.call_id and tool.arguments.capture is Capture.CAPTURED
-        found = seen.of_tool(arguments=not is_known)
+        found = _evidence_of_tool(span.attributes, arguments=not is_known)
     else:
-        if span.events:
-            seen.add_messages(input_events(span, NO_ATTRIBUTES), out=False)
-            seen.add_messages(output_events(span, NO_ATTRIBUTES), out=True)
-        found = seen.of_model(given=role is Role.MODEL)
+        found = _evidence_of_model(span, given=role is Role.MODEL)
     return NO_EVIDENCE if found == NO_EVIDENCE else found
 
 
-class _Seen:
-    """What was seen of a span until now."""
-
-    def __init__(self, attributes: Attributes, *, is_tool: bool) -> None:
-        self._attributes = attributes
-        self._is_tool = is_tool
-        self._given: list[Any] = []
-        self._said: list[Any] = []
-        """Values that may hold messages, by where they stand."""
-        self._lists: dict[str, dict[int, dict[str, str]]] = {}
-        """The keys of numbered attributes by base, number and leaf."""
-        self._arguments: list[Any] = []
-        self._results: list[Any] = []
-        self._sessions: list[tuple[str, str]] = []
-        self._names_error = False
-
-    def add(self, says: _Key, key: str) -> None:
-        """Add an attribute."""
-        if says.list:
-            self._lists.setdefault(says.list, {}).setdefault(says.number, {})[says.leaf] = key
-            return
-        value = self._attributes[key]
+def _evidence_of_tool(attributes: Attributes, *, arguments: bool) -> SpanEvidence:
+    """Return the evidence of a span that is a tool's; `arguments` says whether these are wanted."""
+    held: list[Any] = []
+    results: list[Any] = []
+    sessions: list[tuple[str, str]] = []
+    names_error = False
+    for key, says in _telling_keys(tuple(attributes), of_tool=True):
+        value = attributes[key]
         if value is None:
-            return
-        if (
-            says.session
-            and isinstance(value, str)
-            and not value.isdecimal()
-            and (found := identifier(value)) is not None
-        ):
-            self._sessions.append((key, found))
-        if not self._is_tool:
-            if says.messages and (may_be_object(value) if isinstance(value, str) else not isinstance(value, _SCALARS)):
-                (self._said if says.out else self._given).append(value)
-            return
+            continue
+        if says.session:
+            sessions += _session(key, value)
         if says.error or says.outcome:
-            self._note_error(says, value)
+            names_error = names_error or _names_error(value, outcome=says.outcome)
         if says.out:
-            self._results.append(value)
-        elif says.arguments and (may_be_object(value) if isinstance(value, str) else is_mapping(value)):
-            self._arguments.append(value)
+            results += (value,) if value not in ("", "null") else ()
+        elif arguments and says.arguments and (may_be_object(value) if isinstance(value, str) else is_mapping(value)):
+            held.append(value)
+    return SpanEvidence(
+        arguments=tuple(dict.fromkeys([value_digest(one) for value in held for one in _objects_in(value)])),
+        failed=any_failed([says_failed(result) for result in results]) if results else None,
+        names_error=names_error,
+        sessions=tuple(sessions),
+    )
 
-    def add_messages(self, messages: Sequence[Mapping[str, Any]] | None, *, out: bool) -> None:
-        """Add messages that are held in a way of their own."""
-        if messages is not None:
-            (self._said if out else self._given).append(messages)
 
-    def _note_error(self, says: _Key, value: Any) -> None:
-        if isinstance(value, str):
-            text = value.strip().strip('"').lower()
-            self._names_error = self._names_error or (text in _FAILURES if says.outcome else text not in _NO_ERROR)
-        else:
-            self._names_error = self._names_error or value is True
+def _session(key: str, value: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, str) or value.isdecimal() or (found := identifier(value)) is None:
+        return ()
+    return ((key, found),)
 
-    def of_tool(self, *, arguments: bool) -> SpanEvidence:
-        """Return the evidence of a span that is a tool's; `arguments` says whether these are wanted."""
-        objects = (one for value in self._arguments for one in _objects_in(value)) if arguments else ()
-        results = [value for value in self._results if value not in ("", "null")]
-        return SpanEvidence(
-            arguments=tuple(dict.fromkeys(map(value_digest, objects))),
-            failed=any_failed(map(says_failed, results)) if results else None,
-            names_error=self._names_error,
-            sessions=tuple(self._sessions),
-        )
 
-    def of_model(self, *, given: bool) -> SpanEvidence:
-        """Return the evidence of any other span.
+def _names_error(value: object, *, outcome: bool) -> bool:
+    if isinstance(value, str):
+        text = value.strip().strip('"').lower()
+        return text in _FAILURES if outcome else text not in _NO_ERROR
+    return value is True
 
-        Where nothing is `given` to a model, as for an agent, only a transcript tells responses apart.
-        """
-        lists: tuple[list[Any], list[Any]] = ([], [])
-        for base, leaves in self._lists.items():
-            whole = max(leaves) == len(leaves) - 1
-            says = _read_key(base)
-            out = says is not None and says.out
-            lists[out].append(LazyMessages([leaves[number] for number in sorted(leaves)], self._message, whole=whole))
-        results, continues, users = _input(lists[0] + self._given) if given else ((), None, None)
-        said = self._said if given else [one for one in self._said if not isinstance(one, str) or _is_transcript(one)]
-        return SpanEvidence(_requests(lists[1] + said), results, continues, users, sessions=tuple(self._sessions))
 
-    def _message(self, leaves: Mapping[str, str]) -> Mapping[str, Any]:
-        return message_of_leaves({leaf: self._attributes[key] for leaf, key in leaves.items()})
+def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
+    """Return the evidence of any other span.
+
+    Where nothing is `given` to a model, as for an agent, only a transcript tells responses apart.
+    """
+    attributes = span.attributes
+    values: tuple[list[Any], list[Any]] = ([], [])
+    """What may hold messages: what a model was given, and what it said."""
+    lists: dict[str, dict[int, dict[str, str]]] = {}
+    """The keys of numbered attributes by base, number and leaf."""
+    sessions: list[tuple[str, str]] = []
+    for key, says in _telling_keys(tuple(attributes), of_tool=False):
+        if says.list:
+            lists.setdefault(says.list, {}).setdefault(says.number, {})[says.leaf] = key
+            continue
+        value = attributes[key]
+        if value is None:
+            continue
+        if says.session:
+            sessions += _session(key, value)
+        if says.messages and (may_be_object(value) if isinstance(value, str) else not isinstance(value, _SCALARS)):
+            values[says.out].append(value)
+    if span.events:
+        for out, messages in enumerate((input_events(span, NO_ATTRIBUTES), output_events(span, NO_ATTRIBUTES))):
+            values[out].extend((messages,) if messages is not None else ())
+    if lists:
+        values = _with_lists(values, lists, attributes)
+    given_to, said = values
+    results, continues, users = _input(given_to) if given else ((), None, None)
+    if not given:
+        said = [one for one in said if not isinstance(one, str) or _is_transcript(one)]
+    return SpanEvidence(_requests(said), results, continues, users, sessions=tuple(sessions))
+
+
+def _with_lists(
+    values: tuple[list[Any], list[Any]], lists: Mapping[str, Mapping[int, Mapping[str, str]]], attributes: Attributes
+) -> tuple[list[Any], list[Any]]:
+    """Return the messages of numbered attributes before those that other attributes hold."""
+
+    def message(leaves: Mapping[str, str]) -> Mapping[str, Any]:
+        return message_of_leaves({leaf: attributes[key] for leaf, key in leaves.items()})
+
+    found: tuple[list[Any], list[Any]] = ([], [])
+    for base, leaves in lists.items():
+        whole = max(leaves) == len(leaves) - 1
+        says = _read_key(base)
+        messages = LazyMessages([leaves[number] for number in sorted(leaves)], message, whole=whole)
+        found[says is not None and says.out].append(messages)
+    return found[0] + values[0], found[1] + values[1]
 
 
 def _is_transcript(text: str) -> bool:
@@ -248,7 +245,8 @@ def _asked(request: MessageRequest, response: int) -> RequestEvidence:
     if not is_mapping(arguments):
         return RequestEvidence(request.name, request.call_id or None, response=response)
     names = tuple([name for name, value in arguments.items() if value is not None])
-    return RequestEvidence(request.name, request.call_id or None, value_digest(arguments), names, response)
+    digest = "" if request.call_id else value_digest(arguments)
+    return RequestEvidence(request.name, request.call_id or None, digest, names, response)
 
 
 def _input(given: Sequence[Any]) -> tuple[tuple[ResultEvidence, ...], bool | None, tuple[str, ...] | None]:
@@ -313,9 +311,9 @@ def says_failed(value: object, depth: int = 3) -> bool | None:
     None where a tool returned an object with an error of its own, which may be its normal answer.
     """
     if isinstance(value, str):
-        beginning = value[:_LONGEST_RESULT].lower()
-        if not any(word in beginning for word in _FAILING):
-            return False
+        text = value[:_LONGEST_RESULT].lower()
+        if not ("error" in text or "exception" in text or "traceback" in text or "fail" in text or "\\u" in text):
+            return False  # however it is read, it names no error
         if len(value) <= _LONGEST_RESULT and may_be_object(value):
             value = read_value(value)
     inner: Sequence[Any] = ()

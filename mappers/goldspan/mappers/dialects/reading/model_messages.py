@@ -26,7 +26,15 @@ from goldspan.mappers.dialects.reading.value_parsing import REDACTION_TOKENS, Ta
 from goldspan.mappers.span_facts import ToolRequest
 from goldspan.mappers.spans import EventView, SpanView
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence, read_value
-from goldspan.scoring.messages import Message, MessageRequest, message_of, raw_messages, role_of, text_of
+from goldspan.scoring.messages import (
+    Message,
+    MessageRequest,
+    message_of,
+    raw_messages,
+    raw_messages_backwards,
+    role_of,
+    text_of,
+)
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, UserMessages
 
 Held = TypeVar("Held")
@@ -344,7 +352,7 @@ def newest_first(messages: object) -> Iterator[Mapping[str, Any]]:
             message = decoded(element[:-1]) if element[-1:] == ("," if read else "]") else None
             if not is_dict(message):
                 break
-            yield from _backwards(message)
+            yield from raw_messages_backwards(message)
             read += 1
             stop = start
             if start == opening.start(1):
@@ -352,10 +360,6 @@ def newest_first(messages: object) -> Iterator[Mapping[str, Any]]:
         messages = read_value(text)
     if is_sequence(messages):
         for position in range(len(messages) - 1 - read, -1, -1):
-            yield from _backwards(messages[position])
+            yield from raw_messages_backwards(messages[position])
     elif not isinstance(messages, str):
-        yield from _backwards(messages)
-
-
-def _backwards(value: object) -> Sequence[Mapping[str, Any]]:
-    return tuple(raw_messages(value))[::-1]
+        yield from raw_messages_backwards(messages)
