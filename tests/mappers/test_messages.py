@@ -18,6 +18,7 @@ from goldspan.mappers.dialects.reading.model_messages import (
     newest_first,
     requests_in,
 )
+from goldspan.scoring.messages import message_of
 from goldspan.scoring.sessions import Capture
 from rigs.otlp_containers import Span, event
 
@@ -273,3 +274,56 @@ def test_calls_in_two_families_of_keys_are_read_once() -> None:
     for attributes in (both, alone):
         found = flat_messages("m.")(Span(), attributes)
         assert [(request.name, request.call_id) for request in requests_in(found)] == [("f", "c-1")]
+
+
+PARTS = st.one_of(
+    st.fixed_dictionaries(
+        {"type": st.just("text")},
+        optional={"content": st.sampled_from(["", "x", None, 3]), "text": st.just("y"), "id": st.just("p")},
+    ),
+    st.fixed_dictionaries(
+        {"type": st.just("tool_call")},
+        optional={
+            "id": st.sampled_from(["c1", "", None, 3]),
+            "name": st.sampled_from(["book", "", None]),
+            "arguments": st.sampled_from([{"seat": 7}, '{"seat": 7}', None, 3]),
+            "input": st.just({"seat": 8}),
+        },
+    ),
+    st.fixed_dictionaries(
+        {"type": st.just("tool_call_response")},
+        optional={
+            "id": st.sampled_from(["c1", "", None]),
+            "response": st.sampled_from(
+                [
+                    *(
+                        "done",
+                        "Error: no",
+                        "",
+                        None,
+                        {"isError": True},
+                        {"status": "error"},
+                        {"type": "json", "value": 1},
+                    ),
+                    *([{"type": "text", "text": "a"}], {"content": [{"type": "text", "text": "Error: b"}]}),
+                ]
+            ),
+            "result": st.just("other"),
+        },
+    ),
+    st.sampled_from([{"type": "reasoning", "content": "so"}, {"content": "bare"}, "text", {}]),
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "role": st.sampled_from(["user", "assistant", "tool", "system", "model", "User", "", "nobody", None, 3]),
+            "parts": st.one_of(st.lists(PARTS, max_size=3), st.just("text"), st.none()),
+            "finish_reason": st.just("stop"),
+        },
+    )
+)
+def test_a_message_with_the_keys_of_the_conventions_alone_is_read_as_any_other(message: dict[str, Any]) -> None:
+    assert message_of(message) == message_of({**message, "of nobody": None})

@@ -24,7 +24,7 @@ ASKING = {"role": "assistant", "content": "", "tool_calls": [openai_call()]}
 ANSWER = {"role": "tool", "tool_call_id": "c1", "content": '{"temperature": 21.5}'}
 SAID = {"role": "assistant", "content": "21.5 degrees."}
 AGAIN = {"role": "user", "content": "And tomorrow?"}
-REQUEST = RequestEvidence("get_weather", "c1", value_digest(ARGUMENTS), ("city", "days"))
+REQUEST = RequestEvidence("get_weather", "c1", names=("city", "days"))
 
 
 def evidence(attributes: dict[str, Any], role: Role | None = Role.MODEL) -> SpanEvidence:
@@ -50,6 +50,12 @@ def evidence(attributes: dict[str, Any], role: Role | None = Role.MODEL) -> Span
 def test_requests_are_seen_in_every_shape(attributes: dict[str, Any]) -> None:
     found = evidence(attributes)
     assert found.requests == (REQUEST,)
+
+
+def test_arguments_tell_a_request_that_has_no_id() -> None:
+    without = {key: value for key, value in openai_call().items() if key != "id"}
+    found = evidence({"any.output": json.dumps([{**ASKING, "tool_calls": [without]}])})
+    assert found.requests == (RequestEvidence("get_weather", None, value_digest(ARGUMENTS), ("city", "days")),)
 
 
 @pytest.mark.parametrize(
