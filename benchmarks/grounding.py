@@ -1,6 +1,7 @@
 """Grounding on labelled calls, and what metrics without a golden cost: `python -m benchmarks.grounding FILE`.
 
-Without a file the cost alone.
+Without a file the cost alone. Of each right call that passes, one value is also replaced by an invented one of the same
+shape, another choice of its list, or another number, and the share that is found is printed beside the false alarms.
 
 FILE has one JSON object a line, plain or gzip: `{id, source, context: [{role, text}], tools: [{name, parameters}],
 call: {name, arguments}, label}`, with the label `grounded` or `ungrounded`.
@@ -11,17 +12,20 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import random
+import re
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.traffic import DEFINITIONS, FIRST_NANOSECOND, plan_sessions
 from goldspan.scoring import Capture, Session, ToolCall, Turn
 from goldspan.scoring.grounding.conversation import Passage
-from goldspan.scoring.json_values import steps_of, value_at
+from goldspan.scoring.grounding.leaves import leaves
+from goldspan.scoring.json_values import is_sequence, steps_of, value_at
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding, ground_arguments
 from goldspan.scoring.metrics.repetition import ToolCallRepetition
 from goldspan.scoring.metrics.schema import ToolParameterSchema
@@ -59,14 +63,124 @@ def read_cases(path: Path) -> Iterator[dict[str, Any]]:
             yield case
 
 
-def judge(case: dict[str, Any]) -> Judged:
-    """Ground the call of a case in its context."""
-    roles: dict[str, str] = {"tool": "tool_result"}
-    passages = [Passage(roles.get(one["role"]) or one["role"], one["text"], one["role"]) for one in case["context"]]
-    schema = next(
-        (tool["parameters"] for tool in case.get("tools") or () if tool["name"] == case["call"]["name"]), None
-    )
-    return Judged(case, ground_arguments(case["call"]["arguments"], passages, schema))
+def judge(case: dict[str, Any], wrap: Callable[[str], str] = str) -> Judged:
+    """Ground the call of a case in its context; results of tools are wrapped first."""
+    passages = [
+        Passage("tool_result", wrap(one["text"]), "tool")
+        if one["role"] == "tool"
+        else Passage(one["role"], one["text"], one["role"])
+        for one in case["context"]
+    ]
+    return Judged(case, ground_arguments(case["call"]["arguments"], passages, schema_of(case)))
+
+
+def schema_of(case: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the schema of the tool that is called, if the case has it."""
+    tools = case.get("tools") or ()
+    return next((tool["parameters"] for tool in tools if tool["name"] == case["call"]["name"]), None)
+
+
+WRAPPINGS: dict[str, Callable[[str], str]] = {
+    '{"output": text}': lambda text: json.dumps({"output": text}),
+    "content of MCP": lambda text: json.dumps({"content": [{"type": "text", "text": json.dumps(text)}]}),
+    "LangChain's message": lambda text: json.dumps({"type": "tool", "data": {"content": text, "tool_call_id": "c"}}),
+}
+"""How the result of a tool may be wrapped when a call is judged again."""
+
+
+def invented(one: Judged) -> tuple[str, Judged] | None:
+    """Replace one value that has an origin by an invented one; its type, and what is then found in it."""
+    chance = random.Random(one.case["id"])
+    judged_paths = {finding.path for finding in one.findings if finding.kind not in ("trivial", "free_text", "unknown")}
+    values = [leaf for leaf in leaves(one.case["call"]["arguments"], schema_of(one.case)) if leaf.path in judged_paths]
+    if not values:
+        return None
+    leaf = chance.choice(values)
+    options = leaf.schema.get("enum")
+    if is_sequence(options):
+        others = [option for option in options if option != leaf.value]
+        kind, value = "enum", chance.choice(others) if others else None
+    else:
+        kind, value = value_type(leaf.value), other_value(leaf.value, chance)
+    if value is None:
+        return None
+    call = json.loads(json.dumps(one.case["call"]))
+    *steps, last = steps_of(leaf.path)
+    holder = value_at(call["arguments"], steps)
+    holder[int(last) if isinstance(holder, list) else last] = value
+    again = judge({**one.case, "call": call})
+    return kind, Judged(again.case, tuple(finding for finding in again.findings if finding.path == leaf.path))
+
+
+def value_type(value: object) -> str:
+    """Name the type of a value."""
+    if isinstance(value, int | float):
+        return "number"
+    text = str(value)
+    if re.search(r"\d{4}-\d\d|\d\d?:\d\d|\d/\d", text):
+        return "date"
+    return "id" if re.search(r"\d", text) and " " not in text else "phrase" if " " in text else "word"
+
+
+def other_value(value: object, chance: random.Random) -> object:
+    """Return an invented value of the same shape."""
+    if isinstance(value, int | float):
+        number = value * chance.uniform(1.3, 4) + chance.choice((2, 3, 7))
+        return round(number) if isinstance(value, int) else round(number, 2)
+    if value_type(value) == "date":
+        day = f"{chance.randint(2011, 2033)}-{chance.randint(1, 12):02}-{chance.randint(1, 28):02}"
+        text = re.sub(r"\d{4}-\d\d-\d\d", day, str(value))
+        return re.sub(r"(\d\d?):(\d\d)", lambda _: f"{chance.randint(0, 23):02}:{chance.randint(1, 59):02}", text)
+    letters = {"a": "abcdefghijklmnopqrstuvwxyz", "A": "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0": "0123456789"}
+    sound = {"a": "aeiou", "b": "bdfgklmnprstvz"}
+    made: list[str] = []
+    for char in str(value):
+        kind = "0" if char.isdecimal() else "A" if "A" <= char <= "Z" else "a" if "a" <= char <= "z" else ""
+        if kind == "a" and value_type(value) != "id":
+            made.append(chance.choice(sound["b" if made and made[-1] in "aeiou" else "a"]))
+        elif "\u4e00" <= char <= "\u9fff":
+            made.append(chr(chance.randint(0x4E00, 0x9FA5)))
+        else:
+            made.append(chance.choice(letters[kind]) if kind else char)
+    return "".join(made)
+
+
+def share(part: int, whole: int) -> str:
+    """Return a share with its number and Wilson's interval of 95 %."""
+    if not whole:
+        return "-"
+    p, z = part / whole, 1.96
+    middle, half = p + z * z / (2 * whole), z * math.sqrt(p * (1 - p) / whole + z * z / (4 * whole * whole))
+    low, high = ((middle - half) / (1 + z * z / whole), (middle + half) / (1 + z * z / whole))
+    return f"{part:4}/{whole:<5}{p:6.1%} [{max(low, 0):5.1%},{high:6.1%}]"
+
+
+def print_shares(judged: list[Judged]) -> None:
+    """Print false alarms and invented values found, by source, by type of value and by wrapping, with intervals."""
+    alarms: Counter[tuple[str, bool]] = Counter()
+    made: Counter[tuple[str, bool]] = Counter()
+    wrapped: Counter[tuple[str, bool]] = Counter()
+    for one in (one for one in judged if not one.wrong):
+        source = one.case["source"]
+        for group in (source, "all zh" if source.endswith("zh") else "all without zh"):
+            alarms[group, one.flagged] += 1
+        schemas = {leaf.path: leaf for leaf in leaves(one.case["call"]["arguments"], schema_of(one.case))}
+        for finding in one.findings:
+            leaf = schemas[finding.path]
+            kind = "enum" if "enum" in leaf.schema else value_type(leaf.value)
+            alarms[f"values: {kind}", finding.failed] += finding.kind != "trivial"
+        if any(part["role"] == "tool" for part in one.case["context"]):
+            for name, wrap in WRAPPINGS.items():
+                wrapped[f"{source} as {name}", judge(one.case, wrap).flagged] += 1
+        if not one.flagged and (found := invented(one)) is not None:
+            kind, again = found
+            for group in (source, f"values: {kind}", "all zh" if source.endswith("zh") else "all without zh"):
+                made[group, again.flagged] += 1
+    print(f"{'':44}{'false alarms':32}invented values found")
+    for group in sorted({group for group, _ in (*alarms, *wrapped)}):
+        found = (share(one[group, True], one[group, True] + one[group, False]) for one in (alarms + wrapped, made))
+        print(f"{group:44}{'   '.join(found)}")
+    print()
 
 
 def value_kind(case: dict[str, Any], finding: Finding) -> str:
@@ -93,8 +207,8 @@ def print_quality(judged: list[Judged]) -> None:
         found, alarms, missed = counts[True, True], counts[False, True], counts[True, False]
         f1 = f"{2 * found / (2 * found + alarms + missed):.2f}" if found + missed else "-"
         right = (found + counts[False, False]) / len(calls)
-        share = alarms / max(1, alarms + counts[False, False])
-        print(f"{source:12}{len(calls):7}{f1:>7}{right:>10.1%}{share:>14.1%}{missed:>9}")
+        part = alarms / max(1, alarms + counts[False, False])
+        print(f"{source:12}{len(calls):7}{f1:>7}{right:>10.1%}{part:>14.1%}{missed:>9}")
     alarms = [one for one in judged if one.flagged and not one.wrong]
     misses = [one for one in judged if one.wrong and not one.flagged]
     rules = Counter((one.wrong, rule_of(finding)) for one in judged for finding in one.findings)
@@ -225,7 +339,9 @@ def main(arguments: list[str]) -> int:
         if not path.is_file():
             print(f"{path} is missing: it is a file of labelled calls, as `python -m pydoc benchmarks.grounding` tells")
             return 2
-        print_quality([judge(case) for case in read_cases(path)])
+        judged = [judge(case) for case in read_cases(path)]
+        print_shares(judged)
+        print_quality(judged)
     print_cost()
     print_cost_of_sessions()
     return 0

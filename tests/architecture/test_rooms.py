@@ -89,7 +89,7 @@ def rejected(source: str, room: str, package: str) -> list[str]:
             wrong.append(f"line {line}: {room} imports {module}, which is not pure")
         elif (
             room == "scoring"
-            and top in {"airportsdata", "jsonschema_rs", "pycountry", "re2", "rapidfuzz", "yaml"}
+            and top in {"airportsdata", "babel", "jsonschema_rs", "pycountry", "re2", "rapidfuzz", "yaml"}
             and not lazy
         ):
             wrong.append(f"line {line}: {module} is imported eagerly")

@@ -163,12 +163,31 @@ def test_a_bound_may_be_its_last_number(word: str, number: int) -> None:
 
 
 @given(st.integers(100, 9999), st.integers(3, 99), st.integers(2, 9))
-def test_arithmetic_over_up_to_three_numbers(one: int, two: int, three: int) -> None:
+def test_arithmetic_needs_a_reason(one: int, two: int, three: int) -> None:
     text = f"{one} and {two} and {three}"
-    for value in (one + two, one * two, one - two, one + two + three, (one - two) * three):
+    for value in (one + two, one * two, one - two):
         if abs(value) >= 20:
-            assert not origin(value, text).failed
-    assert rule(one * two * 7919 + 1, text) == "none"
+            assert not origin(value, f"the total of {text}").failed
+    for value in (one * 10_007 + 0.07, one * two * 7919 + 1):
+        assert rule(value, f"the total of {text}") == "none"
+    for value in (one * 101 + two + 0.37, one + two * 1013 + 0.41):
+        assert rule(value, f"{value - one:.2f}, {text}") == "arithmetic", "its digits are no chance"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (97.5, "add 19.5% of 500"),
+        (26, "half of a deck of 52"),
+        (200.29, "the difference of an additional 19.5% of 1000, and a fee of 5.29"),
+        (44.45, "a tip of 18% on 246.95"),
+        (1100, "the rent of 1000 goes up, an increase of 100"),
+        (2016, "seven years ago, in 2023"),
+    ],
+)
+def test_shares_and_amounts_that_people_speak_of(value: float, text: str) -> None:
+    assert rule(value, text) == "arithmetic"
+    assert rule(value + 17, text) == "none"
 
 
 # Dates and times.
@@ -277,6 +296,75 @@ def test_time_between_two_dates(day: date, distance: int) -> None:
     assert not origin(distance, text).failed
     assert rule(5, "from 14:10 to 14:15") == "time between"
     assert rule(300, "from 14:10 to 14:15") == "time between"
+
+
+# Choices.
+
+
+def test_a_choice_counts_as_spoken_of_in_any_script_and_case() -> None:
+    for value, text, others in (
+        ("PayPal", "pay with PayPal please", ["PayPal", "Card"]),
+        ("成人", "我们家都是成人。", ["成人", "儿童"]),
+        ("72h", "for the next 72 hours", ["24h", "72h"]),
+        ("Tuesday", "open from Monday to Friday", ["Monday", "Tuesday", "Sunday"]),
+        ("Sunday", "open every day", ["Monday", "Sunday"]),
+        ("activity", "activities for $400", ["activity", "meal"]),
+    ):
+        assert rule(value, text, schema={"enum": others}) == "enum", value
+    assert rule("Sunday", "open from Monday to Friday", schema={"enum": ["Monday", "Sunday"]}) == "none"
+
+
+def test_an_optional_choice_is_none_only_if_another_was_spoken_of() -> None:
+    tool = {"type": "object", "properties": {"unit": {"enum": ["celsius", "fahrenheit"]}}}
+    for said, failed in (("how warm is it?", False), ("how warm is it in fahrenheit?", True)):
+        (found,) = ground_arguments({"unit": "celsius"}, [Passage("user", said)], tool)
+        assert found.failed is failed
+    assert found.message == "not the choice that was spoken of"
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        'The door. [Enum]: ["driver", "passenger", "rear_left"]',
+        "The door (driver/passenger).",
+        "The side, 'passenger' or 'driver'.",
+        "车门 候选集: {'driver', 'passenger'}",
+    ],
+)
+def test_a_description_may_list_what_it_offers(description: str) -> None:
+    assert rule("passenger", "lock it", schema={"description": description}) == "description"
+    assert rule("trunk", "lock it", schema={"description": description}) == "none"
+
+
+# What an agent may assume.
+
+
+def test_what_was_said_cannot_tell_is_assumed() -> None:
+    assert origin("AMZN", "the price of Amazon, please").kind == "assumed"
+    assert origin("AMZN", "the price of Apple, please").kind == "none"
+    assert origin("shoes", "Я хочу купить обувь").kind == "assumed"
+    for arguments, said, kind in (
+        ({"number_of_tickets": 1}, "book tickets for Dune", "assumed"),
+        ({"number_of_tickets": 4}, "tickets for Dune", "none"),
+        ({"latitude": 48.8566}, "the weather in Paris", "assumed"),
+        ({"latitude": 48.8566}, "the weather at latitude 12.5", "none"),
+    ):
+        (found,) = ground_arguments(arguments, [Passage("user", said)])
+        assert found.kind == kind, arguments
+        assert found.failed is (kind == "none")
+
+
+# Results as values.
+
+
+@given(letters, st.integers(1000, 9999))
+def test_results_are_read_as_values_in_any_wrapping(one: str, number: int) -> None:
+    text = f"{one}\nINV-{number}\tü{one}"
+    inner = json.dumps({"note": text})
+    for wrapped in (inner, json.dumps({"output": text}), json.dumps({"content": [{"text": inner}]}), json.dumps(inner)):
+        for value in (f"INV-{number}", f"ü{one}"):
+            (found,) = ground_arguments({"x": value}, [Passage("tool_result", wrapped)])
+            assert found.kind == "tool_result", wrapped
 
 
 # Codes, places, pieces.

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate, islice, pairwise
 from operator import itemgetter
 from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from goldspan.scoring.grounding.dates import Day, RelativeDay, days_of, relative_days_of, times_of
+from goldspan.scoring.grounding.dates import (
+    Day,
+    RelativeDay,
+    days_of,
+    is_range_name,
+    names_in_ranges,
+    relative_days_of,
+    times_of,
+)
+from goldspan.scoring.grounding.languages import in_english
 from goldspan.scoring.grounding.quantities import Quantity, bounds_of, quantities_of
 from goldspan.scoring.grounding.words import letters_in, normalised, stem, words_of
+from goldspan.scoring.json_values import is_mapping, is_sequence, loads
 
+_MOST_INSTRUCTIONS = 20
+"""So many places of a word are looked at for one that is no instruction."""
 _TRIED = 500
 """So many places of the rarest word of a phrase are tried."""
 
@@ -94,7 +107,10 @@ class Conversation:
         self._days: _Places[Day] = _Places()
         self._times: _Places[tuple[int, int]] = _Places()
         self._relative: _Places[RelativeDay] = _Places()
+        self._ranges: _Places[str] = _Places()
         self._dates_read = 0
+        self._translated = 0
+        self._english: Conversation | None = None
         for passage in passages:
             self.add(passage)
 
@@ -103,7 +119,8 @@ class Conversation:
 
     def add(self, passage: Passage) -> None:
         """Add a passage after all others."""
-        text = normalised(passage.text)
+        escaped = "\\" in passage.text and passage.kind == "tool_result"
+        text = normalised(" ".join(texts_in(passage.text)) if escaped else passage.text)
         self.passages.append(passage)
         self.texts.append(text)
         self._starts.append(len(self._words))
@@ -136,11 +153,26 @@ class Conversation:
             self._numbers.popitem()
         while self._with_unit and self._with_unit[-1][1] >= passages:
             self._with_unit.pop()
-        for places_of in (self._stated, self._bounds, self._days, self._times, self._relative):
+        for places_of in (self._stated, self._bounds, self._days, self._times, self._relative, self._ranges):
             places_of.go_back(passages)
         self._numbers_read, self._dates_read = min(self._numbers_read, passages), min(self._dates_read, passages)
         self._initials, self._joined, self._joined_starts = self._initials[:end], "", []
+        self._translated = min(self._translated, passages)
+        if self._english is not None:
+            self._english.go_back(passages)
         del self.passages[passages:], self.texts[passages:], self._starts[passages:], self._words[end:]
+
+    def in_english(self, passages: int) -> Conversation | None:
+        """Return the same passages with what is known of other languages in English; None if all are in English."""
+        for at in range(self._translated, passages):
+            self._translated = at + 1
+            english = in_english(self.texts[at], set(self._words[self._starts[at] : self.end(at + 1)]))
+            if english is not None and self._english is None:
+                known = zip(self.passages[:at], self.texts, strict=False)
+                self._english = Conversation([Passage(one.kind, text) for one, text in known])
+            if self._english is not None:
+                self._english.add(Passage(self.passages[at].kind, english or self.texts[at]))
+        return self._english
 
     def end(self, passages: int) -> int:
         """Return the position at which the first so many passages end."""
@@ -154,6 +186,11 @@ class Conversation:
         """Return where a word stands first, if that is before a position."""
         found = self._positions.get(word)
         return found[0] if found is not None and found[0] < end else None
+
+    def was_said(self, word: str, passages: int) -> bool:
+        """Whether a word stands in one of the first so many passages that is no instruction."""
+        places = self._positions.get(word, ())[:_MOST_INSTRUCTIONS]
+        return any(self.passages[at].kind != "system" for place in places if (at := self.passage_at(place)) < passages)
 
     def form_at(self, word: str, end: int) -> int | None:
         """Return where a word stands first in any of its forms, if that is before a position."""
@@ -288,6 +325,8 @@ class Conversation:
             if self.passages[at].kind in _PEOPLE:
                 for relative in relative_days_of(text, letters):
                     self._relative.add(relative, at)
+                for name in names_in_ranges(text, letters):
+                    self._ranges.add(name, at)
 
     def day(self, day: Day, passages: int) -> int | None:
         """Return the first passage that names a date, or a date with the same parts missing."""
@@ -309,11 +348,36 @@ class Conversation:
         self._read_dates(passages)
         return self._relative.latest(passages, limit)
 
+    def in_range(self, name: str, passages: int) -> bool:
+        """Whether people named days of the week or months that one is of: `weekdays`, `January to June`."""
+        if not is_range_name(name):
+            return False
+        self._read_dates(passages)
+        return self._ranges.first(name, passages) is not None
+
     def time(self, time: tuple[int, int], passages: int) -> int | None:
         """Return the first passage that names a time."""
         self._read_dates(passages)
         return self._times.first(time, passages)
 
 
+def texts_in(text: str) -> Iterator[str]:
+    """Yield the keys and values in a text that is JSON, JSON within JSON too, or the text, if it is none."""
+    waiting: list[object] = [text]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str) and one.lstrip()[:1] in _OPENING and "\\" in one:
+            with suppress(ValueError, RecursionError):
+                waiting.append(loads(one))
+                continue
+        if is_mapping(one):
+            waiting += [part for name, value in reversed(list(one.items())) for part in (value, name)]
+        elif is_sequence(one):
+            waiting += reversed(one)
+        else:
+            yield str(one)
+
+
+_OPENING = ("{", "[", '"')
 _PEOPLE = ("user", "assistant")
 """Kinds of passages whose words speak of days and bounds."""

@@ -199,6 +199,37 @@ _UNITS = frozenset(
     f"{unit}{s}" for unit in ("weekend", "day", "night", "week", "month", "year", "quarter") for s in ("", "s")
 )
 _COUNTS = {"a": 1, "an": 1, "couple of": 2, "few": 3} | _HOURS
+_NAMES = ((*_WEEKDAYS,), (*_MONTHS,))
+_NUMBERED = {**_WEEKDAYS, **_MONTHS}
+_NAMED_RANGE = re.compile(
+    r"\b(?:({0})s?\s*(?:-|\u2013|to|through|thru|until|till)\s*({0})s?|({1})\s*(?:-|\u2013|to|through|thru|until|till)\s*({1}))\b".format(
+        *("|".join(sorted(names, key=len, reverse=True)) for names in _NAMES)
+    )
+)
+_SETS = (
+    (re.compile(r"\bweek ?days?\b|\bworking days\b|\bbusiness days\b"), range(5)),
+    (re.compile(r"\bweekends?\b"), range(5, 7)),
+    (re.compile(r"\b(?:every|each) ?day\b|\bdaily\b|\b(?:7|seven) days\b|\ball week\b"), range(7)),
+)
+
+
+def is_range_name(name: str) -> bool:
+    """Whether a word is the name of a weekday or month."""
+    return name in _NUMBERED
+
+
+def names_in_ranges(text: str, letters: Set[str]) -> Iterator[str]:
+    """Yield the names of weekdays and months in what a normalised text says of several: `weekdays`, `May to July`."""
+    for pattern, numbers in _SETS if "day" in text or "week" in text or "daily" in text else ():
+        if pattern.search(text):
+            yield from (name for name, number in _WEEKDAYS.items() if number in numbers)
+    for match in () if letters.isdisjoint(_NUMBERED) else _NAMED_RANGE.finditer(text):
+        names, size = (_WEEKDAYS, 7) if match[1] else (_MONTHS, 12)
+        first, last = (names[name] for name in match.groups() if name)
+        between = {(first + step) % size for step in range((last - first) % size + 1)}
+        yield from (name for name, number in names.items() if number % size in between)
+
+
 _OFFSETS = (
     (
         re.compile(
@@ -207,7 +238,7 @@ _OFFSETS = (
         0,
     ),
     (re.compile(r"\bday after tomorrow\b"), 2),
-    (re.compile(r"\b(tomorrow|next day|following day|overnight)\b"), 1),
+    (re.compile(r"\b(tomorrow|next day|following day|day after(?! tomorrow)|overnight)\b"), 1),
     (re.compile(r"\bday before yesterday\b"), -2),
     (re.compile(r"\b(yesterday|day before|previous day|last night)\b"), -1),
 )

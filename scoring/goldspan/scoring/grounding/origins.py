@@ -17,24 +17,29 @@ months) is in tables: here, in `words.py`, `quantities.py` and `dates.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import date
-from enum import StrEnum
-from itertools import chain, groupby, islice
+from collections.abc import Sequence
+from datetime import date, timedelta
+from itertools import chain, groupby
 from math import e, isfinite, pi
-from types import MappingProxyType
-from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from goldspan.scoring.grounding.assumed import assumed
 from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import Day, days_of, times_of
-from goldspan.scoring.grounding.quantities import ABBREVIATIONS, Computed, as_number, converted, quantities_of
+from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
+from goldspan.scoring.grounding.quantities import (
+    ABBREVIATIONS,
+    OPERATORS,
+    Computed,
+    as_number,
+    converted,
+    is_detailed,
+    quantities_of,
+)
 from goldspan.scoring.grounding.words import FILLERS, camel_words, letters_in, normalised, one_edit, stem, words_of
-from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_to, steps_of, value_at
+from goldspan.scoring.json_values import is_mapping, is_sequence
 
 _PROSE_WORDS = 7
 """A text of at least so many words is prose: only the identifiers and numbers in it are judged."""
@@ -50,123 +55,31 @@ _WRITTEN = frozenset((
 ))  # fmt: skip
 """Words in the names of parameters whose text an agent writes itself."""
 _PAGING = frozenset(("offset", "skip", "page", "index", "cursor"))
-_EXAMPLE = re.compile(r"(such as|e\.g|for example|example|for instance|like|format|i\.e)")
+_EXAMPLE = re.compile(r"such as|e\.g|example|for instance|like|format|i\.e|例如|比如|[\uff0c,]如")
 _OFFER = re.compile(
     r"default|use |if |options?|one of|can be|either|choose|choice|supported|possible|must be|available|values?"
-    r"|omitted|specif|allowed"
+    r"|omitted|specif|allowed|enum\b|valid|选项|可选|候选|支持|可能的值"
 )
+_SEVERAL = re.compile(r"['\"`]?\s*(?:[,、]|or\b|或)\s*['\"`]?\w")
+_OFFERED_BEFORE = 300
+"""Characters before a value in which a description may say that it offers it."""
+_UNSPACED = "\u0e00"
+"""From this letter on are the scripts that put no spaces between words, and Korean's, which puts endings to them."""
+_PERCENT = ("%", "percent", "pct")
+_OPERANDS = 14
+"""So many of the latest numbers are computed with."""
 _LARGEST_EXACT = 2**53
 """Beyond it an integer is an identifier, whose digits count."""
+_AMOUNT = re.compile(r"(\d{1,15})([^\W\d_]+)")
+"""A number with its unit: `72h`."""
+_RUNS = re.compile(r"\d+|[^\W\d_]+")
+_EXPRESSION = re.compile(r"(?=.*[*+^(=])[\d\s.,+*/^()=<>%-]+")
+_RANGE = re.compile(r"(\d[\d,.]*)\s?[-\u2013~]\s?(\d[\d,.]*)")
 _LONGEST_INTEGER = 4_096
 """Bits of an integer that is written as text."""
 _LONGEST_NEAR = 40
 """Letters of a word that may be a spelling of another."""
 _MAPPED = r"['\"`)]*\s*(?:for|=|:|-|refers to|means|is|stands for|represents|to)\s+"
-
-
-class Kind(StrEnum):
-    """What a value came from."""
-
-    USER = "user"
-    TOOL_RESULT = "tool_result"
-    SYSTEM = "system"
-    ASSISTANT = "assistant"
-    SCHEMA = "schema"
-    DERIVED = "derived"
-    TRIVIAL = "trivial"
-    FREE_TEXT = "free_text"
-    UNKNOWN = "unknown"
-    NONE = "none"
-
-
-class Origin(Struct, frozen=True, gc=False):
-    """Where a value came from."""
-
-    kind: Kind
-    rule: str = ""
-    passage: int | None = None
-
-
-class Leaf(Struct, frozen=True, gc=False):
-    """A value inside the arguments of a call that has no parts, with what its schema says."""
-
-    path: str
-    value: Any
-    schema: Mapping[str, Any]
-    required: bool = False
-
-
-MAX_LEAVES = 500
-"""So many values of one call are judged."""
-_BRANCHES = ("anyOf", "oneOf", "allOf")
-_NOT_PLAIN = frozenset(("$ref", *_BRANCHES))
-_MOST_ALTERNATIVES = 50
-
-
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-def leaves(arguments: Any, schema: Mapping[str, Any] | None) -> Iterator[Leaf]:
-    """Yield the leaves of arguments in their order, each with its JSON Pointer; the first 500 of them."""
-    root: Mapping[str, Any] = schema or {}
-    waiting: list[tuple[str, Any, Any, bool]] = [("", arguments, root, False)]
-    found = 0
-    while waiting and found < MAX_LEAVES:
-        path, value, part, required = waiting.pop()
-        part = _offered(part, root)
-        inner: list[tuple[str, Any, Any, bool]] = []
-        if is_mapping(value) and value:
-            properties, needed = part.get("properties"), part.get("required")
-            properties = properties if is_mapping(properties) else _NOTHING
-            needed = needed if is_sequence(needed) else ()
-            inner = [
-                (f"{path}{pointer_to((str(name),))}", one, properties.get(name), name in needed)
-                for name, one in value.items()
-            ]
-        elif is_sequence(value) and value:
-            inherited = {"description": part["description"]} if "description" in part else {}
-            items = _offered(part.get("items"), root)
-            inner = [
-                (f"{path}/{index}", one, {**inherited, **items}, required)
-                for index, one in enumerate(value[:MAX_LEAVES])
-            ]
-        else:
-            found += 1
-            yield Leaf(path, value, part, required)
-        waiting += reversed(inner)
-
-
-def _offered(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a schema with what its references within the document and its alternatives say; its own words first."""
-    if not is_mapping(schema):
-        return {}
-    if _NOT_PLAIN.isdisjoint(schema):
-        return schema
-    said: dict[str, Any] = {}
-    waiting: list[Any] = [schema]
-    for one in islice(waiting, _MOST_ALTERNATIVES):  # which grows
-        if not is_mapping(one):
-            continue
-        for key in ("description", "default", "items", "required"):
-            if key in one:
-                said.setdefault(key, one[key])
-        if is_mapping(one.get("properties")):
-            said["properties"] = {**one["properties"], **said.get("properties", {})}
-        options = one.get("enum", [one["const"]] if "const" in one else [])
-        if is_sequence(options) and options:
-            said["enum"] = [*said.get("enum", []), *options]
-        waiting += _parts_of(one, root)
-    return said
-
-
-def _parts_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the alternatives of a schema, and what it refers to within the document."""
-    for key in _BRANCHES:
-        if is_sequence(branches := schema.get(key)):
-            yield from branches
-    if isinstance(reference := schema.get("$ref"), str) and reference.startswith("#"):
-        with suppress(LookupError, ValueError):
-            yield value_at(root, steps_of(reference[1:]))
 
 
 class OriginFinder:
@@ -179,10 +92,23 @@ class OriginFinder:
         self._end = conversation.end(self._passages)
         self._today = tuple(days)
         self._units: set[str] | None = None
-        self._computed: Computed | None = None
+        self._computed: tuple[Computed, bool] | None = None
+        self._in_english: OriginFinder | None = None
 
     def origin(self, leaf: Leaf) -> Origin:
         """Return where a leaf came from."""
+        found = self.explained(leaf)
+        if found.kind is not Kind.NONE:
+            return found
+        if self._in_english is None and (english := self._conversation.in_english(self._passages)) is not None:
+            self._in_english = OriginFinder(english, self._passages, self._today)
+        if self._in_english is not None:
+            found = self._in_english.explained(leaf)
+            found = replace(found, rule="translation") if found.rule == "literal" else found
+        return (assumed(leaf, self._conversation, self._passages) or found) if found.kind is Kind.NONE else found
+
+    def explained(self, leaf: Leaf) -> Origin:
+        """Return the origin that a rule gives for a leaf, in the words that were said."""
         value = leaf.value
         if value is None or isinstance(value, bool) or is_mapping(value) or is_sequence(value) or value == "":
             return Origin(Kind.TRIVIAL)
@@ -194,7 +120,7 @@ class OriginFinder:
             if not isfinite(value):
                 return Origin(Kind.TRIVIAL)
             return self._declared(leaf, str(value)) or self._number(float(value), leaf) or Origin(Kind.NONE)
-        text = _as_text(value)
+        text = text_of_leaf(value)
         folded = normalised(text)
         if folded in _NO_PREFERENCE:
             return Origin(Kind.TRIVIAL)
@@ -213,16 +139,29 @@ class OriginFinder:
         description = schema.get("description")
         described = description if isinstance(description, str) else ""
         if is_sequence(enum) and any(_alike(leaf.value, one) for one in enum):
-            if not leaf.required or "default" in schema or len(enum) == 1 or self._mentioned(text, described):
+            if len(enum) == 1 or self._mentioned(text, described):
                 return Origin(Kind.SCHEMA, "enum")
-            return Origin(Kind.NONE, "choice")
+            if leaf.required and "default" not in schema:
+                return Origin(Kind.NONE, "choice")
+            other = next((one for one in enum if one != leaf.value and self._named(text_of_leaf(one))), None)
+            return Origin(Kind.SCHEMA, "enum") if other is None else Origin(Kind.NONE, "other choice")
         return self._described(text, leaf.value, described) if described else None
 
     def _mentioned(self, text: str, description: str) -> bool:
         words = [word for word in camel_words(text) if word not in FILLERS]
         if not words or any(self._near(word) for word in words):
             return True
+        if self._conversation.phrase_at(words_of(normalised(text)), self._end) is not None:
+            return True
         return self._explained(text, description) or self._code(text) is not None or self._spelled_out(text) is not None
+
+    def _named(self, option: str) -> bool:
+        """Whether a person said an option of a choice, as it is written."""
+        words = words_of(normalised(option))
+        position = self._conversation.phrase_at(words, self._end) if len(option) > 2 else None
+        if position is None:
+            return False
+        return self._conversation.passages[self._conversation.passage_at(position)].kind == Kind.USER
 
     def _described(self, text: str, value: object, description: str) -> Origin | None:
         if normalised(text) not in normalised(description):
@@ -230,16 +169,22 @@ class OriginFinder:
         if self._explained(text, description):
             return Origin(Kind.SCHEMA, "description")
         for match in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", description, re.IGNORECASE):
-            before = re.split(r"[.;)]\s", description[max(0, match.start() - 60) : match.start()].lower())[-1]
-            if _EXAMPLE.search(before):
-                continue
+            said = description[max(0, match.start() - _OFFERED_BEFORE) : match.start()].lower()
+            before = re.split(r"(?<!e\.g)[.;)]\s|。", said)[-1]
             after = description[match.end() : match.end() + 30].lower()
+            if (example := _EXAMPLE.search(before)) is not None:
+                several = re.search(r"\w\W*(?:[,、]|\bor\b|或)\W*$", before[example.end() :]) or _SEVERAL.match(after)
+                if several and _is_word_of_choice(text):
+                    return Origin(Kind.ASSUMED, "an example of the description")
+                continue
             if _OFFER.search(before) or re.match(
                 r"['\"`]?\s*(?:if|when|as default|by default|is default|to |for )", after
             ):
                 return Origin(Kind.SCHEMA, "description")
             listed = re.search(r"\(([^()]*)$", before)
-            if listed and (before + after).count(",") >= 2:
+            if listed and ((before + after).count(",") >= 2 or "/" in before[-1:] + after[:1]):
+                return Origin(Kind.SCHEMA, "description")
+            if re.match(r"['\"]\s*(?:or|,)\s*['\"]", after) or re.search(r"['\"]\s*(?:or|,)\s*['\"]$", before):
                 return Origin(Kind.SCHEMA, "description")
         return self._default_in_words(value, description)
 
@@ -275,7 +220,7 @@ class OriginFinder:
             return self._said(conversation.passage_at(position))
         if value and (opposite := conversation.number(-value, passages)) is not None:
             return Origin(Kind.DERIVED, "sign", opposite[0])
-        if value in (0, 1) and leaf is not None and _name_says(leaf.path, _PAGING):
+        if value in (0, 1) and leaf is not None and name_says(leaf.path, _PAGING):
             return Origin(Kind.TRIVIAL, "first page")
         return self._computed_from_said(value, whole=whole)
 
@@ -286,12 +231,18 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "unit", next(place for one, place in with_unit if one is origin))
         if (found := self._whole_number(int(value)) if whole else self._constant(value)) is not None:
             return found
-        if abs(value) >= 20:
-            if self._computed is None:
-                self._computed = Computed(conversation.latest_numbers(passages, 40))
-            if value in self._computed:
-                return Origin(Kind.DERIVED, "arithmetic")
-        return None
+        return Origin(Kind.DERIVED, "arithmetic") if abs(value) >= 20 and self._is_computed(value) else None
+
+    def _is_computed(self, value: float) -> bool:
+        """Whether a number follows from others, and that is no chance: for its digits, or since people speak of it."""
+        conversation, detailed = self._conversation, is_detailed(value)
+        if self._computed is None:
+            said = [factor for word, factor in OPERATORS.items() if conversation.was_said(word, self._passages)]
+            shares = [one.value / 100 for one, _ in conversation.quantities(self._passages, 20) if one.unit in _PERCENT]
+            numbers = conversation.latest_numbers(self._passages, _OPERANDS)
+            self._computed = Computed([*filter(None, said), *shares, *numbers]), bool(said or shares)
+        computed, reason = self._computed
+        return (reason or detailed) and (computed.of_two_in_cents(value) or (detailed and computed.of_three(value)))
 
     def _whole_number(self, value: int) -> Origin | None:
         if (part_of := self._part_of_date(value)) is not None:
@@ -339,13 +290,19 @@ class OriginFinder:
             return Origin(Kind.TRIVIAL)
         if (position := conversation.phrase_at(words, self._end)) is not None:
             return self._said(conversation.passage_at(position))
+        if (ends := _RANGE.fullmatch(plain)) is not None:
+            known = (as_number(one) for one in ends.groups())
+            if all(one is not None and conversation.number(one, self._passages) for one in known):
+                return Origin(Kind.DERIVED, "range")
+        if _EXPRESSION.fullmatch(plain) and all(conversation.number(float(one), self._passages) for one in words):
+            return Origin(Kind.DERIVED, "expression")
         number = as_number(text)
         is_code = text.isdecimal() and len(text) > 4
         if number is not None and not is_code and (numeric := self._number(number, leaf)) is not None:
             return numeric
         if len(words) < _PROSE_WORDS and (days := _moment(plain, letters_in(words))) is not None:
             return self._moment(*days)
-        if any(ord(char) > 0x0E00 for char in text) and (found := self._unspaced(plain)) is not None:
+        if any(char >= _UNSPACED for char in text) and (found := self._unspaced(plain)) is not None:
             return found
         return self._made_of_known(text, words, leaf)
 
@@ -370,7 +327,7 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "spelling")
         if len(unknown) == 1 and unknown[0].isalpha() and self._pieces(unknown[0]):
             return Origin(Kind.DERIVED, "join")
-        written = _name_says(leaf.path, _WRITTEN) and " " in text.strip() and len(unknown) < len(words)
+        written = name_says(leaf.path, _WRITTEN) and " " in text.strip() and len(unknown) < len(words)
         return self._prose(unknown) if written else None
 
     def _camel_case(self, text: str) -> Origin | None:
@@ -395,6 +352,10 @@ class OriginFinder:
     def _word(self, word: str) -> bool:
         if word in FILLERS or self._conversation.form_at(word, self._end) is not None:
             return True
+        if self._conversation.in_range(word, self._passages):
+            return True
+        if word[0] >= _UNSPACED:
+            return self._unspaced(word) is not None or self._pieces(word)
         if (name := ABBREVIATIONS.get(word)) is not None and self._conversation.form_at(name, self._end) is not None:
             return True
         units = self._short_units()
@@ -406,6 +367,8 @@ class OriginFinder:
             return True
         if word[0].isdigit() and (number := as_number(word)) is not None:
             return self._conversation.number(number, self._passages) is not None
+        if (amount := _AMOUNT.fullmatch(word)) is not None:
+            return self._word(amount[1]) and self._word(amount[2])
         for quantity in quantities_of(word, letters_in((word,))):
             if quantity.form != "digits" and self._conversation.number(quantity.value, self._passages) is not None:
                 return True
@@ -426,7 +389,11 @@ class OriginFinder:
         conversation = self._conversation
         for word in words:
             if conversation.word_at(word, self._end) is None and not self._pieces(word) and not self._slice(word):
-                return None
+                runs = _RUNS.findall(word)
+                if len(runs) > 1 and len(max(runs, key=len)) > 3 and all(map(self._word, runs)):
+                    continue
+                amount = _AMOUNT.fullmatch(word) is not None and self._word(word)
+                return Origin(Kind.DERIVED, "unit") if amount and len(words) == 1 else None
         for digits, run in groupby(words, str.isdecimal):
             numbers = list(run)
             if digits and len(numbers) > 1 and conversation.phrase_at(numbers, self._end) is None:
@@ -436,11 +403,14 @@ class OriginFinder:
     def _pieces(self, word: str) -> bool:
         if not 4 <= len(word) <= 60:
             return False
+        unspaced = word[0] >= _UNSPACED
         reached = {0}
         for start in range(len(word)):
             if start in reached:
-                for stop in range(start + 3, len(word) + 1):
-                    if self._conversation.word_at(word[start:stop], self._end) is not None:
+                for stop in range(start + (2 if unspaced else 3), len(word) + 1):
+                    piece = word[start:stop]
+                    known = self._unspaced(piece) if unspaced else self._conversation.word_at(piece, self._end)
+                    if known is not None:
                         reached.add(stop)
         return len(word) in reached
 
@@ -543,7 +513,7 @@ class OriginFinder:
             if quantity.unit.startswith(unit)
         }
         starts = [hour * 60 + minute for (hour, minute), _ in self._conversation.times(self._passages, 20)]
-        return any(
+        return minutes in spans or any(
             (start + span) % 1440 == minutes or (start - span) % 1440 == minutes for start in starts for span in spans
         )
 
@@ -552,15 +522,33 @@ class OriginFinder:
         for year in dict.fromkeys((wanted.year, 0)):
             if (at := conversation.day(Day(year, wanted.month, wanted.day), passages)) is not None:
                 return Origin(Kind.DERIVED, "date" if year == wanted.year else "date without a year", at)
-        whole = wanted.whole() if wanted.year else None
+        if not wanted.year:
+            known = conversation.days(passages)
+            found = next((at for day, at in known if day.month == wanted.month and day.day == wanted.day), None)
+            return None if found is None else Origin(Kind.DERIVED, "date", found)
+        whole = wanted.whole()
         if whole is None:
             return None
+        if (at := self._end_of_period(wanted, whole)) is not None:
+            return Origin(Kind.DERIVED, "end of a period", at)
         if (at := conversation.day(Day(0, 0, wanted.day), passages)) is not None:
             near = [day for day, _ in conversation.days(passages) if day.month]
             near += [Day(day.year, day.month, day.day) for day in self._today]
             if any(day.month == wanted.month and day.year in (0, wanted.year) for day in near):
                 return Origin(Kind.DERIVED, "day of a month", at)
         return self._relative_day(whole)
+
+    def _end_of_period(self, wanted: Day, whole: date) -> int | None:
+        """Return where a month or year was said that begins or ends on a day."""
+        conversation, passages = self._conversation, self._passages
+        if whole.day == 1 or (whole + timedelta(days=1)).day == 1:
+            for year in (wanted.year, 0):
+                if (at := conversation.day(Day(year, wanted.month, 0), passages)) is not None:
+                    return at
+        if (whole.month, whole.day) in ((1, 1), (12, 31)):
+            year_said = conversation.number(wanted.year, passages)
+            return None if year_said is None else year_said[0]
+        return None
 
     def _relative_day(self, wanted: date) -> Origin | None:
         conversation, passages = self._conversation, self._passages
@@ -571,6 +559,8 @@ class OriginFinder:
                 if words.lead(base, wanted):
                     return Origin(Kind.DERIVED, "relative date", at)
         if not self._today and not known:
+            if any(words.unit in ("month", "quarter", "year") for words, _ in relative):
+                return Origin(Kind.UNKNOWN, "relative date, but the day of the call is unknown")
             for delta in range(-15, 16):
                 base = date.fromordinal(min(max(wanted.toordinal() - delta, 1), date.max.toordinal()))
                 if any(words.lead(base, wanted) for words, _ in relative):
@@ -598,6 +588,11 @@ def _moment(plain: str, letters: set[str]) -> tuple[list[Day], list[tuple[int, i
     return (days, times) if re.search(r"[^\W\d_]{2,}", rest) is None else None
 
 
+def _is_word_of_choice(text: str) -> bool:
+    """Whether a text is a plain word, as choices are, and no name, number or identifier."""
+    return text.replace(" ", "").replace("-", "").isalpha() and text == text.lower()
+
+
 def _is_identifier(text: str) -> bool:
     return " " not in text.strip() and any(char.isdigit() or char in "@_" for char in text)
 
@@ -606,15 +601,7 @@ def _with_year(day: Day, today: Sequence[date]) -> date | None:
     return Day(day.year or (today[0].year if today else 2001), day.month, day.day).whole() if day.day else None
 
 
-def _name_says(path: str, names: frozenset[str]) -> bool:
-    return not names.isdisjoint(camel_words(path))
-
-
 def _alike(value: object, other: object) -> bool:
     if isinstance(value, (int, float)) and isinstance(other, (int, float)):
         return value == other
-    return normalised(_as_text(value)) == normalised(_as_text(other))
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else str(plain(value))
+    return normalised(text_of_leaf(value)) == normalised(text_of_leaf(other))

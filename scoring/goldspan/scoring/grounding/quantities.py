@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
-from itertools import combinations, combinations_with_replacement, starmap
+from itertools import chain, combinations_with_replacement, starmap
 from math import isfinite
-from operator import add, mul, sub
 
 from msgspec import Struct
 
@@ -23,7 +22,7 @@ _DIGITS = rf"\d(?:{_MORE_DIGITS})|\.\d+"
 _NUMBER = re.compile(
     rf"([{_MINUS}+{_MONEY}.\d])(?<![a-z_0-9.].)"
     rf"((?<=\d)(?:{_MORE_DIGITS})|(?<=\.)\d+|(?<=[{_MINUS}+])(?:[{_MONEY}]\s?)?(?:{_DIGITS})|(?<=[{_MONEY}])\s?(?:{_DIGITS}))"
-    r"(?:\s?([a-z°%²³/]+))?",
+    r"(?:[\s-]?([a-z°%²³/]+))?",
     re.DOTALL,
 )
 _FEET = re.compile(r"(\d)(?<!\w\d)\s?(?:'|\u2019|ft|feet|foot)\s?(\d{1,2})(?:\"|\u201d|''|\s?in\w*|\b)")
@@ -257,59 +256,64 @@ def _rounded(value: float, exact: float) -> bool:
     )
 
 
-_REACH = 2e-8
-"""Numbers with the same nine digits are no further apart, as a share of one."""
-_SLACK = 1 + 2 * _REACH
+_REACH = 2e-10
+"""How far apart two numbers with a fraction may be that are one, as a share of one."""
+_CENT = 0.0051
+"""How far an amount of money may be from what was computed, since it is rounded."""
+_DETAILED = 5
+"""Significant digits of a number that does not come about by chance."""
+
+_SIGNS_OF_SUMS = frozenset((
+    "total", "plus", "add", "adding", "added", "additional", "additionally", "extra", "minus", "less", "difference",
+    "subtract", "deduct", "each", "per", "percent", "percentage", "average", "mean", "sum", "combined", "altogether",
+    "together", "worth", "increase", "increased", "raise", "decrease", "decreased", "reduce", "reduced", "discount",
+    "tax", "vat", "tip", "fee", "split", "divide", "divided", "times", "multiply", "rest", "remaining", "ago", "older",
+    "younger", "more", "another", "both",
+))  # fmt: skip
+_FACTORS = {
+    "half": 0.5, "double": 2.0, "doubled": 2.0, "twice": 2.0, "triple": 3.0, "thrice": 3.0, "quarter": 0.25,
+    "third": 1 / 3,
+}  # fmt: skip
+OPERATORS: dict[str, float | None] = dict.fromkeys(sorted(_SIGNS_OF_SUMS)) | _FACTORS
+"""Words that say that something is to be computed, and the numbers that they bring."""
+
+
+def is_detailed(value: float) -> bool:
+    """Whether a number has so many digits that it does not follow from others by chance."""
+    return len(f"{value:.9g}".replace(".", "").strip("-0")) >= _DETAILED
 
 
 class Computed:
     """What follows from known numbers: sums, differences, products and quotients of two, and of two and a third."""
 
     def __init__(self, numbers: Sequence[float]) -> None:
-        self._numbers = sorted(numbers)
-        self._gaps = sorted(starmap(sub, combinations(self._numbers[::-1], 2)))
+        self._numbers = numbers
+        pairs = combinations_with_replacement(numbers, 2)
+        self._pairs = sorted(chain.from_iterable(starmap(_results, pairs)))
 
-    def __contains__(self, value: float) -> bool:
-        """Whether a number other than the known ones is one of them, up to nine digits."""
-        numbers, gaps = self._numbers, self._gaps
-        pairs = list(combinations_with_replacement(self._terms(value), 2))
-        sums, products = sorted(starmap(add, pairs)), sorted(starmap(mul, pairs))
-        if _holds(sums, value) or _holds(gaps, abs(value)) or _holds(products, value) or self._has_quotient(value):
-            return True
-        for third in numbers:
-            rest, part = value - third, value / (third or 1)
-            if _holds(gaps, abs(rest)) or _holds(gaps, abs(part)) or _holds(sums, part):
-                return True
-            if (rest > 0 or numbers[0] < 0) and (_holds(sums, rest) or _holds(products, rest)):
-                return True
-        return False
+    def of_two(self, value: float, reach: float = 0) -> bool:
+        """Whether a number is what two of them give; so far from it at most."""
+        if not isfinite(value):
+            return False
+        reach = max(reach, 1e-6 if value == int(value) else abs(value) * _REACH)
+        at = bisect_left(self._pairs, value - reach)
+        return at < len(self._pairs) and self._pairs[at] <= value + reach
 
-    def _terms(self, value: float) -> Sequence[float]:
-        """Return the numbers that a sum or product may have which, with a third number, gives a value."""
-        numbers = self._numbers
-        if not numbers or numbers[0] < 0:
-            return numbers[::-1]
-        least = next(filter(None, numbers), 1.0)
-        return numbers[: bisect_right(numbers, abs(value) / min(least, 1.0) * _SLACK)][::-1]
+    def of_two_in_cents(self, value: float) -> bool:
+        """Whether a number is what two of them give, to the cent if it is an amount with cents."""
+        return self.of_two(value, _CENT if value != int(value) and round(value, 2) == value else 0)
 
-    def _has_quotient(self, value: float) -> bool:
-        numbers, key = self._numbers, _digits(value)
-        return any(_digits(one / other) == key for other in numbers if other for one in _near(numbers, value * other))
+    def of_three(self, value: float) -> bool:
+        """Whether a number is what two of them and a third give."""
+        return any(
+            self.of_two(rest)
+            for third in self._numbers
+            for rest in (value - third, value + third, third - value, value / (third or 1), value * third)
+        )
 
 
-def _holds(ordered: Sequence[float], value: float) -> bool:
-    start = bisect_left(ordered, value - abs(value) * _REACH)
-    if start == len(ordered) or ordered[start] > value + abs(value) * _REACH:
-        return False
-    return _digits(value) in map(_digits, _near(ordered, value))
-
-
-def _near(ordered: Sequence[float], value: float) -> Sequence[float]:
-    """Return the numbers that may have the same nine digits."""
-    reach = abs(value) * _REACH
-    start = bisect_left(ordered, value - reach)
-    return ordered[start : bisect_right(ordered, value + reach, start)]
-
-
-def _digits(value: float) -> str:
-    return f"{value:.9g}"
+def _results(one: float, other: float) -> Iterator[float]:
+    yield from (one + other, one * other)
+    if one != other:
+        yield from (one - other, other - one)
+        yield from (one / other, other / one) if one and other else ()

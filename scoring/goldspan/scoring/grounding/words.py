@@ -12,10 +12,10 @@ _ASCII_WORDS = "".join(char if char.isalnum() else " " for char in map(chr, rang
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ENDINGS = (
-    "ational", "ization", "isation", "fulness", "iveness", "ements", "ations", "ation", "ement", "ments", "ment",
-    "ically", "able", "ible", "ility", "ingly", "edly", "ness", "ies", "ied", "ier", "ing", "ers", "ors", "est",
-    "ism", "ist", "ity", "ive", "ize", "ise", "ful", "ous", "ian", "ese", "ish", "al", "ic", "ly", "ed", "er", "or",
-    "es", "en", "an", "s", "y", "e",
+    "ational", "ization", "isation", "fulness", "iveness", "ements", "ations", "ation", "ement", "ments",
+    "ment", "ically", "ities", "able", "ible", "ility", "ingly", "edly", "ness", "ies", "ied", "ier", "ing",
+    "ers", "ors", "est", "ism", "ist", "ity", "ive", "ize", "ise", "ful", "ous", "ian", "ese", "ish", "al",
+    "ic", "ly", "ed", "er", "or", "es", "en", "an", "s", "y", "e",
 )  # fmt: skip
 
 _LONGEST_WORD = 40

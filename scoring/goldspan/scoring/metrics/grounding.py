@@ -11,15 +11,16 @@ from weakref import ref
 
 from goldspan.scoring.grounding.context import MAX_TEXT, KnownBeforeCall, SessionContext, local_days
 from goldspan.scoring.grounding.conversation import Conversation, Passage
+from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, leaves
 from goldspan.scoring.grounding.nearest import nearest_known, place_in
-from goldspan.scoring.grounding.origins import Kind, Leaf, Origin, OriginFinder, leaves
+from goldspan.scoring.grounding.origins import OriginFinder
 from goldspan.scoring.json_values import plain, shown
 from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.metrics.schema import DeclaredTools, declared_tools
 from goldspan.scoring.sessions import Session, ToolCall, Turn
 from goldspan.scoring.verdict import Finding, MetricScore, Reason, arguments_of, why_not_known
 
-_UNJUDGED = frozenset((Kind.TRIVIAL, Kind.FREE_TEXT, Kind.UNKNOWN))
+_UNJUDGED = frozenset((Kind.TRIVIAL, Kind.FREE_TEXT, Kind.UNKNOWN, Kind.ASSUMED))
 """Kinds of origin that say nothing for or against a call."""
 
 
@@ -205,7 +206,11 @@ def _finding(
             detailed = f"{shown(leaf.value)}: {', '.join(part for part in (message or origin.kind, place) if part)}"
         return Finding(leaf.path, origin.kind.value, message, detailed)
     if origin.rule:
-        message = "a required choice that nothing before the call speaks of"
+        message = (
+            "a required choice that nothing before the call speaks of"
+            if origin.rule == "choice"
+            else "not the choice that was spoken of"
+        )
         return Finding(leaf.path, Kind.NONE.value, message, f"{shown(leaf.value)} is {message}", failed=True)
     message = "comes from nowhere before the call"
     detailed = f"{shown(leaf.value)} {message}"

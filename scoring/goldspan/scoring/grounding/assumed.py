@@ -1,0 +1,66 @@
+"""Values that no rule explains and an agent may have chosen with reason: what was said cannot tell right from wrong.
+
+number_of_tickets: 1      nothing was said of a number
+latitude: 48.8566         the user named Paris, and what everyone knows of it is in no text
+symbol: "AMZN"            the user said Amazon
+category: "shoes"         the user wrote in Chinese, and the tool's words are English
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from goldspan.scoring.grounding.conversation import Conversation
+from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
+
+_COUNTS = frozenset((
+    "number", "count", "quantity", "amount", "num", "adults", "children", "infants", "passengers", "guests", "people",
+    "persons", "seats", "tickets", "rooms", "size", "min", "minimum", "level",
+))  # fmt: skip
+_COORDINATES = frozenset(("latitude", "longitude", "lat", "lon", "lng", "coordinates"))
+_PEOPLE = ("user", "assistant")
+_MOST_PASSAGES = 50
+"""So many of the latest passages are searched for a name."""
+_LAST_LATIN = "\u024f"
+
+
+def assumed(leaf: Leaf, conversation: Conversation, passages: int) -> Origin | None:
+    """Return why an agent may have chosen a value; none if what was said is all that it can come from."""
+    value = leaf.value
+    if isinstance(value, (int, float)):
+        return _assumed_number(leaf, value, conversation, passages)
+    text = text_of_leaf(value)
+    words = text.isascii() and not any(map(str.isdigit, text)) and "@" not in text
+    if words and _in_other_letters(conversation, passages):
+        return Origin(Kind.ASSUMED, "in other letters than what was said")
+    if 2 < len(text) < 6 and text.isupper() and text.isalpha():
+        at = _named_by(text, conversation, passages)
+        return None if at is None else Origin(Kind.ASSUMED, "a code of a name", at)
+    return None
+
+
+def _assumed_number(leaf: Leaf, value: float, conversation: Conversation, passages: int) -> Origin | None:
+    if value in (0, 1) and name_says(leaf.path, _COUNTS):
+        return Origin(Kind.ASSUMED, "none or one, where no number was said")
+    if abs(value) <= 180 and name_says(leaf.path, _COORDINATES):
+        spoken = conversation.in_english(passages) or conversation
+        if not any(spoken.was_said(word, passages) for word in _COORDINATES):
+            return Origin(Kind.ASSUMED, "the place of something that was named")
+    return None
+
+
+def _in_other_letters(conversation: Conversation, passages: int) -> bool:
+    """Whether a person said last, and most, in another script than Latin."""
+    said = (at for at in range(passages - 1, -1, -1) if conversation.passages[at].kind == Kind.USER)
+    text = "".join(conversation.texts[at] for at in islice(said, 5))
+    return 2 * sum(char > _LAST_LATIN for char in text) > sum(map(str.isalpha, text))
+
+
+def _named_by(code: str, conversation: Conversation, passages: int) -> int | None:
+    """Return the passage of a person with a name that begins like a code and has its letters, or its initials."""
+    letters = "[a-z]*".join(code.lower())
+    name = re.compile(rf"\b(?:{code[0]}{letters[1:]}|{'[a-z]* ?'.join(code)})")
+    latest = range(passages - 1, max(-1, passages - 1 - _MOST_PASSAGES), -1)
+    said = (at for at in latest if conversation.passages[at].kind in _PEOPLE)
+    return next((at for at in said if name.search(conversation.passages[at].text)), None)
