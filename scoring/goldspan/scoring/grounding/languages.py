@@ -279,9 +279,10 @@ def _names(language: str) -> Iterator[tuple[str, str]]:
         (here.currencies, english.currencies),
     ):
         yield from ((name, theirs[code]) for code, name in ours.items() if code in theirs and not code.isdecimal())
-    for zone, names in here.time_zones.items():
-        if "city" in names:
-            yield names["city"], zone.rpartition("/")[2].replace("_", " ")
+    zones: Mapping[str, Mapping[str, str]] = here.time_zones
+    for zone, inside in zones.items():
+        if "city" in inside:
+            yield inside["city"], zone.rpartition("/")[2].replace("_", " ")
     units: Any = import_module("babel.units")
     measured: list[str] = [unit for unit in english.unit_display_names if unit.startswith(_UNITS)]
     for unit in measured:
