@@ -99,6 +99,18 @@ RIGHT: dict[str, Any] = {
     "rules": a_set(criterion={"tools": {"f": {"args": {"a": "exact", "b": {"weight": 2, "relativeTolerance": None}}}}}),
     "pattern": a_set(goldens=[{"session_pattern": "s-*", "turns": [{}, {"user": "Hi", "calls": []}]}]),
     "criterion of a call": with_call(criterion={"callScore": "all", "default_strategy": "casefold_exact"}),
+    "rules of the set": a_set(
+        reads=["get_*"],
+        writes=["f"],
+        other_writes="forbid",
+        arguments={
+            "f.a": {"$unordered": True, "together": ["b"], "optional": True},
+            "f.a.b": {"strategy": "numeric", "tolerance": 1, "weight": 0},
+        },
+    ),
+    "a strategy as a rule": a_set(arguments={"f.a": "casefold_exact"}),
+    "writes of a golden": a_set(goldens=[a_golden(other_writes="forbid")]),
+    "choice": a_set(goldens=[a_golden(calls=[{"name": "f"}, {"any_of": [[{"name": "g"}], []]}])]),
     "any JSON": with_call(args={"a": [None, True, 1, 1.5, "x", {"b": {}}], "$filter": {"a$": 1, "b": {}}}),
 }
 WRONG: dict[str, Any] = {
@@ -137,6 +149,12 @@ WRONG: dict[str, Any] = {
     "wrong strategy": a_set(criterion={"per_arg_strategies": {"a": "near"}}),
     "threshold beyond": a_set(criterion={"threshold": 8}),
     "criterion as text": a_set(criterion="strict"),
+    "rule of nothing": a_set(arguments={"f.a": {}}),
+    "rule with an unknown field": a_set(arguments={"f.a": {"wait": 1}}),
+    "rule with a wrong matcher": a_set(arguments={"f.a": {"$date": []}}),
+    "reads as text": a_set(reads="get_*"),
+    "other writes as a flag": a_set(other_writes=True),
+    "one choice": a_set(goldens=[a_golden(calls=[{"any_of": [[{"name": "g"}]]}])]),
     "criterion of a call too wide": with_call(criterion={"turn_join": "key"}),
 }
 

@@ -7,7 +7,7 @@ that does not read it gives another result.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from random import Random
 from typing import Any
@@ -33,6 +33,10 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "turn_score": ("mean", "all"),
     "extra_arguments": ("report", "penalize"),
     "extra_calls": ("report", "penalize"),
+    "other_writes": ("report", "forbid"),
+    "repeated_writes": ("fail", "report"),
+    "reads": ((), ("get_*", "*weather*")),
+    "writes": ((), ("book_*",)),
     "failed_calls": ("count", "ignore"),
     "rejected_requests": ("report", "count"),
     "missing_turns": ("zero", "not_evaluated"),
@@ -57,6 +61,12 @@ MATCHERS: dict[str, Matcher] = {
     "$absent": lambda _, __: {"$absent": True},
     "$ignore": lambda _, __: {"$ignore": True},
     "$unordered": lambda _, value: {"$unordered": value} if isinstance(value, list) else value,
+    "$common_keys": lambda _, value: {"$common_keys": value} if isinstance(value, (dict, list)) else value,
+    "$alphanumeric": lambda _, value: {"$alphanumeric": value},
+    "$key_facts": lambda _, value: {"$key_facts": value} if isinstance(value, str) and value.strip() else value,
+    "$generated": lambda pick, value: {"$generated": pick.choice(["token", "counter", "timestamp"])},
+    "$date": lambda pick, value: {"$date": pick.choice(["today", {"days": 1}])} if isinstance(value, str) else value,
+    "$mentions": lambda _, value: {"$mentions": ["get_weather.city"]} if isinstance(value, str) else value,
     "$literal": lambda _, value: {"$literal": value},
 }
 """Every matcher but `$from_result`, which wants a call before it."""
@@ -86,7 +96,32 @@ def drawn_goldens(seed: int, sessions: Sequence[Session]) -> GoldenIndex:
                     "criterion": drawn_criterion(pick),
                 }
             )
-    return load_goldens({"format": 1, "golden_set": "drawn", "criterion": drawn_criterion(pick), "goldens": goldens})
+    return load_goldens(
+        {
+            "format": 1,
+            "golden_set": "drawn",
+            "criterion": drawn_criterion(pick),
+            "goldens": goldens,
+            **({"arguments": rules} if (rules := _rules(pick, goldens)) and pick.random() < 0.3 else {}),
+        }
+    )
+
+
+def _rules(pick: Random, goldens: Any) -> dict[str, Any]:
+    """Rules for some of the arguments that goldens have."""
+    named = sorted(set(_arguments_of(goldens)))
+    rules = ({"$casefold": True}, {"$alphanumeric": True, "optional": True}, {"weight": 0}, {"$key_facts": True})
+    return {name: pick.choice(rules) for name in pick.sample(named, min(2, len(named)))}
+
+
+def _arguments_of(expected: Any) -> Iterator[str]:
+    if isinstance(expected, list):
+        for one in expected:
+            yield from _arguments_of(one)
+    elif isinstance(expected, dict):
+        yield from (f"{expected['name']}.{name}" for name in expected.get("args", ()))
+        for field in ("turns", "calls", "any_of", "parallel"):
+            yield from _arguments_of(expected.get(field))
 
 
 def drawn_criterion(pick: Random) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class TestRulesForParts:
         [
             ({"/x/~": "exact"}, 'found "/x/~", expected a JSON Pointer'),
             ({"/x/y": {"tolerance": 1}}, "tools.f.args./x/y.tolerance: the strategy is `exact`"),
-            ({"/x/y": {"weight": 0}}, "expected more than 0"),
+            ({"/x/y": {"weight": -1}}, "expected 0 or more"),
             ({"/x": {}, "x": {}}, '"/x" and "x" are one argument'),
         ],
     )

@@ -82,6 +82,25 @@ ROWS: list[tuple[Any, list[Any], list[Any]]] = [
     ({"$unordered": [{"$any_of": [1, 2]}, {"$any_of": [1, 3]}, 1]}, [[1, 2, 3], [3, 1, 2]], [[1, 1, 4]]),
     ({"$unordered": [{"$unordered": [1, 2]}, 3]}, [[3, [2, 1]]], [[3, [2, 2]]]),
     ({"$unordered": [NAN]}, [], [[NAN]]),
+    ({"$unordered": [{"a": 1}, {"a": 2}], "common_keys": True}, [[{"a": 2, "b": 0}, {"a": 1}]], [[{"a": 2}, {"b": 1}]]),
+    ({"$common_keys": {"a": {"b": 1}}}, [{"a": {"b": 1, "c": 2}, "d": 3}], [{"a": {"c": 1}}, {"d": 3}, "x", NOTHING]),
+    ({"$common_keys": [{"a": 1}]}, [[{"a": 1, "b": 2}]], [[{"b": 2}], [{"a": 1}, {}], {}]),
+    ({"$alphanumeric": "#W-123 b"}, ["w123 B", "W123B", "#w.1 23-b"], ["W123", "W124b", None, 1, NOTHING]),
+    (
+        {"$alphanumeric": {"a": ["5", "-"]}},
+        [{"a": [5, "-"]}, {"a": ["5.0", "-"]}],
+        [{"a": ["-5", "-"]}, {"a": ["5", "!"]}],
+    ),
+    (
+        {"$key_facts": ["Ada Lee", 20, "2026-03-01"]},
+        ["To ADA lee: $20.00 by March 1, 2026", "ada-lee, 1st of March: twenty"],
+        ["Ada: 20, 2026-03-01", "Ada Lee 21 2026-03-01", "Ada Lee, 20, 2025-03-01", "", None, 20, NOTHING],
+    ),
+    (
+        {"$key_facts": "Refund of 20.50 EUR for order W123 on 2026-03-01"},
+        ["W123: 20.5 euros, March 1"],
+        ["W124: 20.5 on 2026-03-01", "W123: 20 on 2026-03-01", "W123: 20.50"],
+    ),
     ({"$literal": {"$regex": "a"}}, [{"$regex": "a"}], ["a", {"$regex": "b"}]),
     ({"$literal": {"x": [{"$any_of": [1]}]}}, [{"x": [{"$any_of": [1]}]}], [{"x": [1]}]),
     ({"$literal": 5}, [5], [6]),
@@ -102,8 +121,8 @@ def test_each_matcher_matches_this_and_not_that(expected: Any, right: list[Any],
 
 def test_there_is_a_row_for_every_matcher() -> None:
     written = json.dumps([expected for expected, _, _ in ROWS])
-    of_several_calls = "$from_result"  # has tests of its own
-    assert [name for name in NAMES if f'"{name}"' not in written] == [of_several_calls]
+    of_sessions = ["$date", "$from_result", "$generated", "$mentions"]  # in test_session_matchers.py
+    assert [name for name in NAMES if f'"{name}"' not in written] == of_sessions
     assert tuple(sorted(MATCHER_KINDS)) == NAMES
 
 

@@ -68,7 +68,7 @@ def numeric(
     Numbers are JSON numbers, and strings that contain a number and white space; booleans are not numbers. Their decimal
     notation counts, so 21.5 is within 0.1 of 21.6. Other values are compared as by `exact`.
     """
-    wanted, found = _number(expected), _number(actual)
+    wanted, found = number_of(expected), number_of(actual)
     if wanted is None or found is None:
         return exact(expected, actual)
     allowed = max(tolerance, relative_tolerance * abs(wanted)) if relative_tolerance else tolerance
@@ -160,7 +160,8 @@ def _same(expected: JsonValue, actual: JsonValue, *, casefold: bool) -> bool:
         return False
 
 
-def _number(value: JsonValue) -> Fraction | None:
+def number_of(value: JsonValue) -> Fraction | None:
+    """Return the number that a value is, or holds as a text; None for other values and for booleans."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -300,6 +301,11 @@ class Instant(NamedTuple):
     offset: int | None
     """By how many seconds the clock is ahead of UTC; None if that is not known."""
 
+    @property
+    def utc(self) -> Fraction:
+        """Seconds from 1970-01-01T00:00:00 in UTC; of a clock whose offset is not known, as if it showed UTC."""
+        return self.clock - (self.offset or 0)
+
     def seconds_from(self, other: Instant) -> Fraction:
         """Return how far apart two instants are; what the clocks show, if the offset of one is not known."""
         apart = self.clock - other.clock
@@ -333,7 +339,7 @@ def _of_iso(hit: re.Match[str]) -> Instant | None:
     # 24:00 ends a day, and a leap second has the number 60.
     if day is None or minute > 59 or second >= 61 or seconds > _DAY:
         return None
-    return Instant((day - _EPOCH) * _DAY + seconds, _offset(hit["zone"]))
+    return Instant((day - _EPOCH) * _DAY + seconds, offset_of(hit["zone"]))
 
 
 def _day(year: int, month: int, day: int) -> int | None:
@@ -346,8 +352,14 @@ def _day(year: int, month: int, day: int) -> int | None:
     return days + sum(_MONTHS[: month - 1]) + (leap and month > 2) + day
 
 
-def _offset(zone: str | None) -> int | None:
-    if zone is None or zone in "Zz":
-        return None if zone is None else 0
+_ZONE = re.compile(r"[Zz]|[+-]\d\d(?::?\d\d)?", re.ASCII)
+
+
+def offset_of(zone: str | None) -> int | None:
+    """Return the seconds that a clock is ahead of UTC by its zone: `Z`, `+02:00`; None if it is no such text."""
+    if zone is None or _ZONE.fullmatch(zone) is None:
+        return None
+    if zone in "Zz":
+        return 0
     seconds = int(zone[1:3]) * _HOUR + int(zone[3:].lstrip(":") or 0) * 60
     return -seconds if zone[0] == "-" else seconds

@@ -46,6 +46,7 @@ from goldspan.scoring.comparison import (
 from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.field_docstrings import describe_fields
 from goldspan.scoring.json_values import Steps, is_mapping, shown, steps_of
+from goldspan.scoring.tool_effects import ToolEffect, tool_effect
 
 # The parts of a criterion: number types, base model, messages.
 
@@ -89,10 +90,6 @@ Tolerance = Annotated[
     _Number, _only(lambda value: value >= 0, "0 or more"), WithJsonSchema({"type": "number", "minimum": 0})
 ]
 """A decimal as written, 0 or more."""
-Weight = Annotated[
-    _Number, _only(lambda value: value > 0, "more than 0"), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
-]
-"""A decimal as written, more than 0."""
 Threshold = Annotated[
     _Number,
     _only(lambda value: 0 <= value <= 1, "a number from 0 to 1"),
@@ -153,6 +150,8 @@ def _explained(detail: ErrorDetails, fields_at: Mapping[int, Mapping[str, FieldI
             return f"found {found}, expected a mapping"
         case "bool_type":
             return f"found {found}, expected true or false"
+        case "tuple_type" | "string_type":
+            return f"found {found}, expected {'a list of names' if detail['type'] == 'tuple_type' else 'text'}"
         case _:
             return f"found {found}: {detail['msg']}"
 
@@ -178,9 +177,9 @@ class ArgumentRule(Block):
     """Absolute and inclusive, for `numeric`; None: as around a part, else the criterion's `numeric_tolerance`."""
     relative_tolerance: Tolerance | None = None
     """For `numeric`: a share of the expected number. The wider of the two tolerances holds."""
-    weight: Weight | None = None
-    """How much an argument counts in the mean of its call; None: 1. A part that has a weight counts for so much in its
-    argument, the rest of which counts 1."""
+    weight: Tolerance | None = None
+    """How much an argument counts in the mean of its call; None: 1. 0: it is ignored. A part that has a weight counts
+    for so much in its argument, the rest of which counts 1."""
     required: StrictBool | None = None
     """Whether `match_mode: name_and_required_args` asks for it. None: for arguments, not for parts of them."""
 
@@ -351,6 +350,14 @@ class Criterion(Block):
     """`penalize`: each argument that was not expected counts as a wrong one."""
     extra_calls: Literal["report", "penalize"] = "report"
     """`penalize`: each call that was not expected counts as a wrong one."""
+    other_writes: Literal["report", "forbid"] = "report"
+    """`forbid`: a call of a tool that writes fails its turn if it was not expected; calls that read may be made."""
+    repeated_writes: Literal["fail", "report"] = "fail"
+    """`fail`: a call of a tool that writes fails its turn if it was not expected, and repeats one that succeeded."""
+    reads: tuple[str, ...] = ()
+    """Globs of the tools that only read; then all others write."""
+    writes: tuple[str, ...] = ()
+    """Globs of the tools that write; without `reads` all others read. Without both, names of tools decide."""
     failed_calls: Literal["count", "ignore"] = "count"
     """`ignore`: a call that failed cannot stand for an expected one."""
     rejected_requests: Literal["report", "count"] = "report"
@@ -429,6 +436,10 @@ class Criterion(Block):
     @cached_property
     def _rules_of(self) -> dict[str, RulesOfTool]:
         return {}
+
+    def effect_of(self, tool: str) -> ToolEffect:
+        """Return whether a tool reads or writes, as far as that is known."""
+        return tool_effect(tool, self.reads, self.writes)
 
     def strategy_of(self, argument: str) -> Strategy:
         """Return the strategy for an argument name, for any tool."""

@@ -20,6 +20,7 @@ from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name, 
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
 from goldspan.scoring.matchers.reading import matches
 from goldspan.scoring.results import (
+    REPEATED,
     ArgumentOutcome,
     ArgumentResult,
     CallResult,
@@ -440,7 +441,8 @@ def other_calls(turn: TurnResult) -> Iterator[OtherCall]:
     others = [call for call in turn.unpaired_calls if call.violates is None]
     for call in (*forbidden, *others):
         if call.actual is not None:
-            mark, words = (UNEXPECTED, _NOT_EXPECTED) if call.violates is None else (WRONG, _FORBIDDEN)
+            words = _FORBIDDEN if call.repeats is None else REPEATED
+            mark, words = (UNEXPECTED, _NOT_EXPECTED) if call.violates is None else (WRONG, words)
             yield OtherCall(mark, words, call.actual)
     for request in turn.rejected:
         yield OtherCall(REJECTED, "requested, never executed", request)

@@ -149,6 +149,8 @@ class CallResult(Readable, Scored, frozen=True, gc=False):
     """Position of an unexpected call of another tool with the arguments of this missing call: renamed, perhaps."""
     same_arguments_tool: str = ""
     """The name of that tool."""
+    repeats: int | None = None
+    """Position of the call of the turn that this one repeats, if a writing call must not be made twice."""
 
     @property
     def differences(self) -> tuple[Difference, ...]:
@@ -328,6 +330,9 @@ class SessionResult(Readable, Scored, frozen=True, gc=False):
 
 # The differences, from the results.
 
+REPEATED = "the same call succeeded before"
+"""Why a repeated call of a writing tool fails."""
+
 
 def _call_differences(call: CallResult, turn: str = "") -> Iterator[Difference]:
     unseen = call.missing and call.verdict.reason is not None
@@ -337,7 +342,8 @@ def _call_differences(call: CallResult, turn: str = "") -> Iterator[Difference]:
         return Difference(kind, call.tool, argument, counts, hint=hint, turn=turn)
 
     if call.violates is not None:
-        yield Difference(DifferenceKind.FORBIDDEN_CALL, call.tool, turn=turn)
+        hint = "" if call.repeats is None else REPEATED
+        yield Difference(DifferenceKind.FORBIDDEN_CALL, call.tool, hint=hint, turn=turn)
     if call.expected is None:
         return
     found = False
@@ -437,7 +443,7 @@ def _of_call(call: CallResult, *, include_values: bool) -> str:
 
 def _of_unexpected(call: CallResult) -> str:
     if call.violates is not None:
-        return "forbidden"
+        return "forbidden" if call.repeats is None else f"forbidden: {REPEATED}"
     reason = call.verdict.reason
     if reason is None or reason in (Reason.NOTHING_EXPECTED, Reason.TURN_NOT_EXPECTED):
         return "not expected"

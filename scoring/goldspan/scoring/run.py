@@ -17,10 +17,11 @@ from msgspec.structs import replace
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, Problem
-from goldspan.scoring.goldens.golden import ExpectedCall, Golden, Repeat
+from goldspan.scoring.goldens.golden import Golden, Repeat
 from goldspan.scoring.goldens.golden_index import Ambiguous
 from goldspan.scoring.incremental_score import IncrementalScore
-from goldspan.scoring.json_values import is_mapping, is_sequence, plain
+from goldspan.scoring.json_values import plain
+from goldspan.scoring.matchers.matcher import Asks, asked_by
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.metrics.session_metrics import (
@@ -50,7 +51,7 @@ from goldspan.scoring.results import (
     table_of,
 )
 from goldspan.scoring.session_score import score_run
-from goldspan.scoring.sessions import JsonValue, Session, SpanRef, ToolCall
+from goldspan.scoring.sessions import Session, SpanRef, ToolCall
 from goldspan.scoring.verdict import (
     HARMLESS_REASONS,
     Coverage,
@@ -521,7 +522,8 @@ class Scorer:
         names.update(choice.metric.name for choice in (*self.metrics, *self.later))
         if any(name not in BUILT_IN_METRICS or CONTEXT in needs_of(BUILT_IN_METRICS[name]) for name in names):
             return True
-        return any(_asks_results(call) for golden in goldens for call in golden.all_calls())
+        values = (call.values for golden in goldens for call in golden.all_calls() if call.values is not call.args)
+        return any(asked_by(*one.values()) is Asks.CONTENT for one in values)
 
 
 def scorer_of(
@@ -541,19 +543,3 @@ def scorer_of(
         options = dict(preset)
         preset = choose_preset(str(options.pop("name", "")), options)
     return Scorer(criterion, preset, choose_metrics(metrics), run)
-
-
-def _asks_results(call: ExpectedCall) -> bool:
-    """Whether an expected argument has the matcher `$from_result`."""
-    if call.values is call.args:
-        return False
-    waiting: list[JsonValue] = list(call.args.values())
-    while waiting:
-        value = waiting.pop()
-        if is_mapping(value):
-            if "$from_result" in value:
-                return True
-            waiting += [] if "$literal" in value else value.values()
-        elif is_sequence(value):
-            waiting += value
-    return False

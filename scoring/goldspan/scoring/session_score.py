@@ -376,7 +376,11 @@ def _score_as_one_turn(expected: ExpectedSession, session: Session) -> TurnScore
     unseen = Reason.INCOMPLETE if session.incomplete else None
     if unseen is None and expected.criterion.turn_join != "index" and not leave_no_gap(places_of(session.turns)):
         unseen = Reason.SESSION_AMBIGUOUS
-    history = _history(expected, session) if expected.uses_history else None
+    history = None
+    if expected.uses_history:
+        calls = iter(turn.calls)  # those that are scored: some have got their own turn's definitions of tools
+        turns = [replace(one, calls=tuple(islice(calls, len(one.calls)))) for one in session.turns]
+        history = _history(expected, replace(session, turns=tuple(turns)))
     return best_alternative(alternatives, turn, None, unseen, batches_of(session.turns), history)
 
 

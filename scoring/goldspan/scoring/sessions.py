@@ -6,6 +6,7 @@ Everything here is a frozen value. Times are nanoseconds since the epoch, as in 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
@@ -263,14 +264,15 @@ class CallHistory:
     The list of calls is made on first use, since most goldens never use it.
     """
 
-    __slots__ = ("_aligned", "_calls", "_complete", "_expected", "_positions", "_turns")
+    __slots__ = ("_aligned", "_calls", "_complete", "_expected", "_known_from", "_positions", "_turns")
 
     def __init__(self, turns: Sequence[Turn], expected: Sequence[Sequence[str]], *, complete: bool = True) -> None:
         """Take a session's turns, and the tools that the golden expects by turn; `complete`: no call is missing."""
         self._turns, self._expected, self._complete = turns, expected, complete
         self._aligned: dict[int, Mapping[int, ToolCall]] = {}
         self._calls: list[ToolCall] = []
-        self._positions: dict[int, int] = {}
+        self._positions: dict[int, tuple[int, int]] = {}
+        self._known_from: dict[str, int] = {}
 
     def record(self, turn: int, aligned: Mapping[int, ToolCall]) -> None:
         """Record the partners of a golden turn's expected calls, by index, for the turns after it."""
@@ -279,25 +281,49 @@ class CallHistory:
     def before(self, call: ToolCall) -> EarlierCalls:
         """Return the calls before a call."""
         if not self._calls:
-            self._calls = [call for turn in self._turns for call in turn.calls]
-            known = (turn.calls_visible and not turn.has_doubtful_calls for turn in self._turns)
-            self._complete = self._complete and all(known)
-            for position, earlier in enumerate(self._calls):
-                self._positions.setdefault(id(earlier), position)
-        return EarlierCalls(self, self._positions.get(id(call), 0))
+            known = True
+            for turn in self._turns:
+                known = known and turn.calls_visible and not turn.has_doubtful_calls
+                for earlier in turn.calls:
+                    self._positions.setdefault(id(earlier), (len(self._calls), turn.start))
+                    self._calls.append(earlier)
+            self._complete = self._complete and known
+        position, start = self._positions.get(id(call), (0, 0))
+        return EarlierCalls(self, position, call, call.start or start)
+
+    def made(self, tool: str, position: int) -> Iterator[ToolCall]:
+        """Yield the calls of a tool before a position that were not rejected."""
+        return (call for call in islice(self._calls, position) if call.name == tool and not call.rejected)
 
     def returned(self, reference: str | ExpectedCallPosition, position: int) -> Iterator[Content | None]:
         """Yield the results of the referenced calls before a position; None if such a call may be missing."""
         aligned = None if isinstance(reference, str) else self._aligned.get(reference[0])
         if isinstance(reference, str) or aligned is None:
             name = reference if isinstance(reference, str) else self._tool_at(reference)
-            for call in islice(self._calls, position):
-                if call.name == name and not call.rejected:
-                    yield call.result
+            yield from (call.result for call in self.made(name or "", position))
         elif reference[1] in aligned:
             yield aligned[reference[1]].result
         if not self._complete:
             yield None
+
+    def knows(self, word: str, position: int) -> bool:
+        """Whether the user said a word, or a call returned it, before the call at a position, as far as is recorded."""
+        if not self._known_from:
+            self._known_from[""] = 0
+            calls = 0
+            for turn in self._turns:
+                self._learn(turn.user_text, calls)
+                for call in turn.calls:
+                    calls += 1
+                    self._learn(call.result, calls)
+        return self._known_from.get(word.casefold(), position + 1) <= position
+
+    def _learn(self, content: Content, position: int) -> None:
+        if content.capture is Capture.CAPTURED:
+            raw = content.raw
+            text = raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False, default=str)
+            for word in WORD_WITH_SIGNS.findall(text.casefold()):
+                self._known_from.setdefault(word, position)
 
     def _tool_at(self, place: ExpectedCallPosition) -> str | None:
         turn, index = place
@@ -305,15 +331,31 @@ class CallHistory:
         return calls[index] if index < len(calls) else None
 
 
+WORD_WITH_SIGNS = re.compile(r"\w(?:[\w.@+-]*\w)?")
+"""A word of a text with the signs that ids, numbers and addresses have inside."""
+
+
 class EarlierCalls(NamedTuple):
-    """The calls before a call of the session."""
+    """What a session had before one of its calls."""
 
     history: CallHistory
     position: int
+    call: ToolCall
+    """The call itself."""
+    time: int
+    """When it was made, in nanoseconds since the epoch; 0 if that is not known."""
 
     def returned(self, reference: str | ExpectedCallPosition) -> Iterator[Content | None]:
         """Yield the results of earlier calls: of a tool, or of the call aligned with an expected call."""
         return self.history.returned(reference, self.position)
+
+    def made(self, tool: str) -> Iterator[ToolCall]:
+        """Yield the earlier calls of a tool."""
+        return self.history.made(tool, self.position)
+
+    def knows(self, word: str) -> bool:
+        """Whether the user said a word, or a call returned it, as far as that is recorded."""
+        return self.history.knows(word, self.position)
 
 
 # What was made of each item of a list, such as the turns of a session, kept while the list grows. Items count as

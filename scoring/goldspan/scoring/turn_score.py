@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from fractions import Fraction
 
 from msgspec import Struct
@@ -21,12 +22,14 @@ from goldspan.scoring.call_match import (
     mean,
     plain_values,
 )
-from goldspan.scoring.comparison import ONE, ZERO
+from goldspan.scoring.comparison import ONE, ZERO, canonical
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
+from goldspan.scoring.matchers.matcher import asked_by
 from goldspan.scoring.results import CallResult, TurnResult
 from goldspan.scoring.sessions import CallHistory, Capture, ToolCall, Turn
 from goldspan.scoring.tool_definitions import tools_in_force
+from goldspan.scoring.tool_effects import ToolEffect
 from goldspan.scoring.verdict import (
     REASON_OF_CAPTURE,
     Label,
@@ -44,6 +47,8 @@ NOT_EXPECTED = Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED)
 
 _CAPTURED, _PASS, _FAIL = Capture.CAPTURED, Label.PASS, Label.FAIL
 _WORST_TO_BEST = (Label.FAIL, Label.NOT_EVALUATED, Label.PASS)
+OTHER_WRITES = ExpectedCall(ANY_TOOL, forbidden=True)
+"""Stands for every writing call that is not expected, where a criterion forbids these."""
 _NEAR_MISS_CANDIDATES = 200
 """Maximum number of unaligned calls of one tool to search for near misses."""
 
@@ -80,18 +85,21 @@ def expected_turn(
 def turn_of(calls: Sequence[CallRules], criterion: Criterion, index: int | None) -> ExpectedTurn:
     """Return a turn with these expected calls; `index` is its position among the golden's turns."""
     wanted = tuple([rules for rules in calls if not rules.expected.forbidden])
+    forbidden = tuple([rules for rules in calls if rules.expected.forbidden])
+    if criterion.other_writes == "forbid":
+        forbidden += (call_rules(OTHER_WRITES, criterion),)
     groups = tuple([rules.expected.group for rules in wanted])
     optional = tuple([rules.expected.optional for rules in wanted])
     return ExpectedTurn(
         criterion,
         index,
         tuple(calls),
-        tuple([rules for rules in calls if rules.expected.forbidden]),
+        forbidden,
         wanted,
         tuple([rules.expected.name for rules in wanted]),
         groups if any(groups) else None,
         optional if any(optional) else None,
-        uses_history=any(argument.special for rules in calls for argument in rules.arguments),
+        uses_history=any(asked_by(*rules.expected.values.values()) for rules in calls),
     )
 
 
@@ -143,7 +151,10 @@ def score_calls(
                 verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, reason)
     if expected.forbidden:
         results, unexpected, forbidden = _check_forbidden(expected.forbidden, results, unexpected, unseen, context)
-        verdict = with_forbidden(verdict, forbidden)
+    if unexpected and expected.calls and criterion.repeated_writes == "fail":
+        unexpected, repeated = _check_repeats(criterion, calls, unexpected)
+        forbidden = _VIOLATED if repeated else forbidden
+    verdict = with_forbidden(verdict, forbidden)
     result = TurnResult(
         verdict,
         tuple(results),
@@ -546,7 +557,7 @@ def _violation(
     """Return the first forbidden call that a call violates, else the reason why this is unknown, if it is."""
     unknown: Reason | None = None
     for rules in forbidden:
-        if rules.expected.name not in (ANY_TOOL, call.name):
+        if not _concerns(rules, call):
             continue
         reason = _why_unknown(rules, call, context)
         if reason is None and rules.may_match(call, context):
@@ -555,9 +566,49 @@ def _violation(
     return None, unknown
 
 
+def _concerns(rules: CallRules, call: ToolCall) -> bool:
+    """Whether what is forbidden may be a call of this tool. A writing call that failed changed nothing."""
+    if rules.expected is OTHER_WRITES:
+        return call.error is None and rules.criterion.effect_of(call.name) is not ToolEffect.READS
+    name = rules.expected.name
+    return name == call.name or (ANY_TOOL in name and fnmatchcase(call.name, name))
+
+
+def _check_repeats(
+    criterion: Criterion, calls: Sequence[ToolCall], unexpected: Sequence[CallResult]
+) -> tuple[list[CallResult], bool]:
+    """Mark the writing calls that repeat one that succeeded, and say whether there are any.
+
+    Both have the same arguments, and both were executed without an error.
+    """
+    first: dict[object, int] = {}
+    marked: list[CallResult] = []
+    for result in unexpected:
+        call, index = result.actual, result.actual_index
+        if call is None or index is None or not _has_effect(call):
+            marked.append(result)
+            continue
+        if not first:
+            for at, other in enumerate(calls):
+                if _has_effect(other) and criterion.effect_of(other.name) is ToolEffect.WRITES:
+                    first.setdefault((other.name, canonical(other.arguments)), at)
+        earlier = first.get((call.name, canonical(call.arguments)), index)
+        if earlier < index:
+            repeated = ExpectedCall(call.name, call.arguments or {}, forbidden=True, literal=True)
+            result = replace(result, verdict=_VIOLATED, violates=repeated, repeats=earlier)  # noqa: PLW2901
+        marked.append(result)
+    return marked, any(result.repeats is not None for result in marked)
+
+
+def _has_effect(call: ToolCall) -> bool:
+    """Whether a call was executed without an error, and all its arguments are known."""
+    executed = call.error is None and not call.requested and not call.rejected
+    return executed and call.arguments is not None and not call.argument_captures
+
+
 def _why_unsure(forbidden: Sequence[CallRules], call: ToolCall) -> Reason | None:
     """Return why an aligned call may turn out to be unexpected, if it would then violate a forbidden call."""
-    if not any(not rules.expected.args and rules.expected.name in (ANY_TOOL, call.name) for rules in forbidden):
+    if not any(not rules.expected.args and _concerns(rules, call) for rules in forbidden):
         return None
     return why_hidden(call)
 

@@ -33,7 +33,8 @@ _OF_A_CALL = (
     "rejected_requests",
     "equality",
 )
-_OF_A_TURN = (*_OF_A_CALL, "ordered", "parallel_calls", "turn_score", "extra_calls", "threshold")
+OF_WRITES = ("other_writes", "repeated_writes", "reads", "writes")
+_OF_A_TURN = (*_OF_A_CALL, "ordered", "parallel_calls", "turn_score", "extra_calls", "threshold", *OF_WRITES)
 
 
 Note = Callable[[ValuePath, str], None]

@@ -9,10 +9,12 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from math import prod
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, cast
 
 from pydantic import (
     AliasChoices,
@@ -34,6 +36,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import CriterionError, MetricError
 from goldspan.scoring.field_docstrings import describe_fields, field_docstrings
+from goldspan.scoring.goldens.argument_rules import NO_RULES, ArgumentRules, RulesOfSet, read_rules
 from goldspan.scoring.goldens.criterion_inheritance import (
     CALL_LEVEL,
     GOLDEN_LEVEL,
@@ -75,6 +78,10 @@ from goldspan.scoring.sessions import JsonValue
 # Mistakes
 
 
+def _say_nothing(_where: ValuePath, _message: str) -> None:
+    """Note nothing."""
+
+
 Findings = Iterable[tuple[ValuePath, str]]
 """Ways to values, each with what is wrong there."""
 
@@ -97,7 +104,11 @@ class _Mistakes(list[tuple[ValuePath, str]]):
 
 
 _NOTHING_NEEDED = "an alternative of optional calls alone is always right: mark single calls `optional` instead"
-_EXAMPLES = {"attribute": "{test.case.name: weather in Paris}", "call_counts": "{search: 2}"}
+_EXAMPLES = {
+    "arguments": "{send.body: {$key_facts: true}}",
+    "attribute": "{test.case.name: weather in Paris}",
+    "call_counts": "{search: 2}",
+}
 
 
 def _message(error: ErrorDetails, entry: type[_Entry]) -> str:
@@ -133,6 +144,8 @@ def _message(error: ErrorDetails, entry: type[_Entry]) -> str:
             return _NOTHING_NEEDED
         case "dict_type" | "too_short":
             expected = f"an object such as {_EXAMPLES[name]}"
+        case "literal_error":
+            expected = str(error.get("ctx", {})["expected"]).replace("'", "`")
         case _ if name == "format":
             expected = "1: a newer goldspan may read other formats"
         case _:  # runs and passes
@@ -343,6 +356,21 @@ Preset = Annotated[
 ]
 
 
+def _globs(value: JsonValue) -> tuple[str, ...]:
+    if not is_list(value) or not all(isinstance(one, str) and one.strip() for one in value):
+        raise _refused(f"{found(value)}, expected a list of tools such as [get_weather, search_*]")
+    return tuple(value)
+
+
+Globs = Annotated[tuple[str, ...], PlainValidator(_globs), WithJsonSchema({"type": "array", "items": _TEXT})]
+OtherWrites = Literal["report", "forbid"]
+Rules = Annotated[
+    dict[str, Any],
+    Field(min_length=1),
+    WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": {"definition": "rule"}}),
+]
+
+
 def _criterion(level: CriterionLevel) -> WithJsonSchema:
     return WithJsonSchema({"definition": level.definition_name})
 
@@ -390,6 +418,8 @@ class _Entry(BaseModel):
     """Fields that contradict each other."""
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {}
     """A second name that a field may have."""
+    OF_CRITERION: ClassVar[tuple[str, ...]] = ()
+    """Fields that stand for those of the criterion."""
 
     _criterion: CriterionMapping = PrivateAttr(default_factory=dict[str, JsonValue])
     """What holds there: what the levels above set, and `criterion` merged into it."""
@@ -408,6 +438,7 @@ class _Entry(BaseModel):
         above = criterion = levels[-1]
         if cls.LEVEL is not None and "criterion" in value:
             criterion = inherit(above, value["criterion"], cls.LEVEL, ("criterion",), mistakes.add)
+        criterion = cls._with_own_fields(value, criterion, mistakes)
         levels.append(criterion)
         # A misspelled field is one mistake: it is not missing too.
         there = {*value, *(nearest(name, list(cls.model_fields)) for name in value if name not in cls.model_fields)}
@@ -423,6 +454,15 @@ class _Entry(BaseModel):
             levels.pop()
         made._criterion = criterion  # noqa: SLF001 - of its own class
         return made
+
+    @classmethod
+    def _with_own_fields(
+        cls, value: Mapping[str, Any], criterion: CriterionMapping, mistakes: _Mistakes
+    ) -> CriterionMapping:
+        """Return the criterion with what fields say that stand for its own. What is wrong with them they tell."""
+        del mistakes
+        own = {name: value[name] for name in cls.OF_CRITERION if name in value}
+        return inherit(criterion, own, cls.LEVEL, (), _say_nothing) if own and cls.LEVEL else criterion
 
     @property
     def inherited(self) -> CriterionMapping:
@@ -455,6 +495,13 @@ class _Entry(BaseModel):
         return ()
 
 
+class OfSet(NamedTuple):
+    """What a set says of the calls of its goldens."""
+
+    aliases: Mapping[str, str]
+    rules: ArgumentRules
+
+
 class CallEntry(_Entry):
     """One expected or forbidden call."""
 
@@ -481,11 +528,12 @@ class CallEntry(_Entry):
         if given.value.get("name") == ANY_TOOL and given.value.get("forbidden") is not True:
             yield ("name",), "`*` means any tool and needs `forbidden: true` beside it"
 
-    def call(self, aliases: Mapping[str, str], above: CriterionMapping, group: int = 0) -> ExpectedCall:
+    def call(self, of_set: OfSet, above: CriterionMapping, group: int = 0) -> ExpectedCall:
         """Return the call."""
+        name = of_set.aliases.get(self.name, self.name)
         return ExpectedCall(
-            aliases.get(self.name, self.name),
-            self.args,
+            name,
+            self.args if self.forbidden else of_set.rules.applied(name, self.args),
             self.own_criterion(above),
             optional=self.optional,
             forbidden=self.forbidden,
@@ -503,12 +551,48 @@ class GroupEntry(_Entry):
     """calls whose order among themselves is free"""
 
 
-def _call_or_group(value: JsonValue, _: Callable[[Any], Any], info: ValidationInfo) -> CallEntry | GroupEntry:
-    grouped = is_mapping(value) and "name" not in value and any(nearest(name, ["parallel"]) for name in value)
-    return (GroupEntry if grouped else CallEntry).model_validate(value, context=info.context)
+class ChoiceEntry(_Entry):
+    """One of several lists of calls, among calls that all alternatives share."""
+
+    WHAT = "a choice"
+
+    any_of: Annotated[list[list[Item]], Field(min_length=2, max_length=MOST_ALTERNATIVES)]
+    """lists of calls, any of which is right at this place; an empty one: none of them"""
 
 
-Calls = list[Annotated[CallEntry | GroupEntry, WrapValidator(_call_or_group)]]
+def _call_or_group(
+    value: JsonValue, _: Callable[[Any], Any], info: ValidationInfo
+) -> CallEntry | GroupEntry | ChoiceEntry:
+    kinds: dict[str, type[GroupEntry | ChoiceEntry]] = {"parallel": GroupEntry, "any_of": ChoiceEntry}
+    names = () if not is_mapping(value) or "name" in value else value
+    kind = next((kinds[near] for name in names if (near := nearest(name, list(kinds)))), None)
+    return (kind or CallEntry).model_validate(value, context=info.context)
+
+
+Item = Annotated["CallEntry | GroupEntry | ChoiceEntry", WrapValidator(_call_or_group)]
+ChoiceEntry.model_rebuild()
+
+
+def _ways(item: JsonValue) -> int:
+    """Return how many lists of calls an item of a list stands for, as far as it is one."""
+    lists = item.get("any_of") if is_mapping(item) else None
+    if not is_list(lists):
+        return 1
+    return sum(min(prod(map(_ways, one)), MOST_ALTERNATIVES + 1) for one in lists if is_list(one))
+
+
+def _without_choices(calls: Sequence[CallEntry | GroupEntry | ChoiceEntry]) -> Iterator[list[CallEntry | GroupEntry]]:
+    """Yield every list of calls that the choices in a list allow, in the order of the file."""
+    ways = [
+        [list(one) for alternative in item.any_of for one in _without_choices(alternative)]
+        if isinstance(item, ChoiceEntry)
+        else [[item]]
+        for item in calls
+    ]
+    return ([one for part in chosen for one in part] for chosen in product(*ways))
+
+
+Calls = list[Item]
 Alternatives = Annotated[
     list[Annotated[Calls, Field(min_length=1)]],
     Field(min_length=2, max_length=MOST_ALTERNATIVES),
@@ -543,17 +627,23 @@ class _WithCalls(_Entry):
     call_counts: Annotated[dict[str, Count], Field(min_length=1)] = {}
     """how often tools should be called, for metrics that count: {search: 2, book: "<= 1"}"""
 
-    def lists(self, aliases: Mapping[str, str]) -> tuple[tuple[ExpectedCall, ...], ...]:
+    @classmethod
+    def _together(cls, given: _Given) -> Findings:
+        ways = _ways({"any_of": [given.value.get("calls")]}) + _ways(given.value)
+        if ways - 1 > MOST_ALTERNATIVES:
+            yield (), f"its choices make more than {MOST_ALTERNATIVES} alternatives together: leave some out"
+
+    def lists(self, of_set: OfSet) -> tuple[tuple[ExpectedCall, ...], ...]:
         """Return the list of calls, or the alternatives; empty where there is neither."""
         lists = [self.calls] if "calls" in self.model_fields_set else self.any_of
-        return tuple(tuple(self._listed(one, aliases)) for one in lists)
+        return tuple(tuple(self._listed(chosen, of_set)) for one in lists for chosen in _without_choices(one))
 
-    def _listed(self, calls: Calls, aliases: Mapping[str, str]) -> Iterator[ExpectedCall]:
+    def _listed(self, calls: Iterable[CallEntry | GroupEntry], of_set: OfSet) -> Iterator[ExpectedCall]:
         for group, one in enumerate(calls, start=1):
             if isinstance(one, GroupEntry):
-                yield from (call.call(aliases, self._criterion, group) for call in one.parallel)
+                yield from (call.call(of_set, self._criterion, group) for call in one.parallel)
             else:
-                yield one.call(aliases, self._criterion)
+                yield one.call(of_set, self._criterion)
 
 
 class TurnEntry(_WithCalls):
@@ -572,14 +662,14 @@ class TurnEntry(_WithCalls):
 
     @classmethod
     def _together(cls, given: _Given) -> Findings:
-        mistakes = _Mistakes()
+        mistakes = _Mistakes(super()._together(given))
         if given.above.get("scope") == "session":
             check_turn_of_whole_session(given.value.get("criterion"), ("criterion",), mistakes.add)
         return mistakes
 
-    def turn(self, aliases: Mapping[str, str], above: CriterionMapping) -> GoldenTurn:
+    def turn(self, of_set: OfSet, above: CriterionMapping) -> GoldenTurn:
         """Return the turn."""
-        lists = self.lists(aliases)
+        lists = self.lists(of_set)
         return GoldenTurn(
             calls=lists[0] if lists else (),
             user=self.user or None,
@@ -595,6 +685,7 @@ class GoldenEntry(_WithCalls):
 
     WHAT = "a golden"
     LEVEL = GOLDEN_LEVEL
+    OF_CRITERION = ("other_writes",)
     ONE_OF = (("session", "session_pattern", "attribute", "first_user_text"), ("turns", "calls", "any_of"))
 
     session: Text = ""
@@ -609,6 +700,8 @@ class GoldenEntry(_WithCalls):
     """what is expected, turn by turn"""
     repeat: RepeatEntry | None = None
     """scores the golden over several runs: {runs: 5, passes: 4}"""
+    other_writes: OtherWrites = "report"
+    """forbid: a call that writes and is not expected fails; report, the default: it is shown"""
     criterion: Annotated[Any, _criterion(GOLDEN_LEVEL)] = None
     """what differs for this golden from the criterion of its set"""
     metrics: Metrics = ()
@@ -620,6 +713,7 @@ class GoldenEntry(_WithCalls):
 
     @classmethod
     def _together(cls, given: _Given) -> Findings:
+        yield from super()._together(given)
         turns = given.value.get("turns")
         if given.criterion.get("scope") != "session" or not is_list(turns):
             return
@@ -628,16 +722,16 @@ class GoldenEntry(_WithCalls):
             message = f"with `scope: session` the alternatives of its turns make more than {MOST_ALTERNATIVES} together"
             yield ("turns",), f"{message}: leave some out, or use `any_of` once for the golden"
 
-    def golden(self, owner: GoldenSetEntry, built: GoldenSet, source: str) -> Golden:
+    def golden(self, owner: GoldenSetEntry, of_set: OfSet, built: GoldenSet, source: str) -> Golden:
         """Return the golden."""
-        lists = self.lists(owner.aliases)
+        lists = self.lists(of_set)
         chosen = {choice.name: choice for choice in (*owner.metrics, *self.metrics)}
         return Golden(
             session=self.session or None,
             session_pattern=self.session_pattern or None,
             attribute=self.attribute,
             first_user_text=self.first_user_text or None,
-            turns=tuple(turn.turn(owner.aliases, self._criterion) for turn in self.turns),
+            turns=tuple(turn.turn(of_set, self._criterion) for turn in self.turns),
             calls=lists[0] if lists else None,
             alternatives=lists[1:],
             criterion=self.own_criterion(owner.inherited) or built.criterion,
@@ -657,6 +751,7 @@ class GoldenSetEntry(_Entry):
 
     WHAT = "a golden set"
     LEVEL = SET_LEVEL
+    OF_CRITERION = ("reads", "writes", "other_writes")
 
     format: Annotated[int, Field(ge=1, le=1)] = 1
     """the format of this file: 1"""
@@ -674,8 +769,41 @@ class GoldenSetEntry(_Entry):
     """another system's scorer, in the place of tool_parameter_match"""
     aliases: Aliases = {}
     """other names that tools have in traces: {get_weather: [weather.get]}"""
+    reads: Globs = ()
+    """the tools that only read, with * as in get_*; then all others write"""
+    writes: Globs = ()
+    """the tools that write, with * as in create_*; without `reads`, all others read"""
+    other_writes: OtherWrites = "report"
+    """forbid: a call that writes and is not expected fails; report, the default: it is shown"""
+    arguments: Rules = {}
+    """how arguments are compared in the whole set, by tool.argument: {send.body: {$key_facts: true}}"""
     goldens: list[GoldenEntry]
     """one golden for each session"""
+
+    @classmethod
+    def _with_own_fields(
+        cls, value: Mapping[str, Any], criterion: CriterionMapping, mistakes: _Mistakes
+    ) -> CriterionMapping:
+        rules = _rules_of(value, lambda way, message: mistakes.add(("arguments", *way), message))
+
+        def of_rule(way: ValuePath, message: str) -> None:
+            key = rules.keys.get((str(way[1]), str(way[3]))) if len(way) > 3 else None
+            mistakes.add(("arguments",) if key is None else ("arguments", key, *way[4:]), message)
+
+        own = super()._with_own_fields(value, criterion, mistakes)
+        return inherit(own, {"tools": rules.tools}, SET_LEVEL, (), of_rule) if rules.tools else own
+
+
+def _rules_of(document: Mapping[str, Any], note: Note = _say_nothing) -> RulesOfSet:
+    """Read the rules for arguments in a golden set, which may be wrong in other places."""
+    given, aliases = document.get("arguments"), document.get("aliases")
+    if not is_mapping(given):
+        return NO_RULES
+    names: Mapping[str, str] = {}
+    if aliases is not None:
+        with suppress(PydanticCustomError, ValidationError):
+            names = _aliases(aliases)
+    return read_rules(given, document.get("goldens"), names, note)
 
 
 def read_golden_set(document: JsonValue, notes: MistakeCollector, defaults: CriterionMapping) -> GoldenSet:
@@ -693,7 +821,10 @@ def read_golden_set(document: JsonValue, notes: MistakeCollector, defaults: Crit
         criterion=Criterion.parse(entry.inherited),
         source=notes.source(()),
     )
-    goldens = (one.golden(entry, built, notes.source(("goldens", index))) for index, one in enumerate(entry.goldens))
+    of_set = OfSet(entry.aliases, _rules_of(cast("Mapping[str, Any]", document)).rules)
+    goldens = (
+        one.golden(entry, of_set, built, notes.source(("goldens", index))) for index, one in enumerate(entry.goldens)
+    )
     return replace(built, goldens=tuple(goldens))
 
 

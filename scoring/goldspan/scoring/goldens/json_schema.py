@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from pydantic.alias_generators import to_camel
 
-from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.comparison import Strategy
+from goldspan.scoring.criterion import ArgumentRule, Criterion
 from goldspan.scoring.goldens.criterion_inheritance import CALL_LEVEL, GOLDEN_LEVEL, SET_LEVEL, TURN_LEVEL
 from goldspan.scoring.goldens.documents import JsonSchema
 from goldspan.scoring.goldens.golden_file import GoldenSetEntry
@@ -23,6 +24,35 @@ _MATCHER: JsonSchema = {
             "additionalProperties": False,
         }
         for kind in MATCHER_KINDS.values()
+    ]
+}
+_OF_RULES: JsonSchema = {
+    name: {"$ref": f"#/$defs/rule_fields/properties/{name}"} for name in ("optional", *ArgumentRule.model_fields)
+}
+_OPTIONAL: JsonSchema = {"type": "boolean", "description": "the argument may be left out"}
+_RULE: JsonSchema = {
+    "anyOf": [
+        {"enum": list(get_args(Strategy))},
+        {"type": "object", "minProperties": 1, "properties": _OF_RULES, "additionalProperties": False},
+        *(
+            {
+                "description": f"{kind.about}; true is the golden's own value",
+                "type": "object",
+                "properties": {
+                    **_OF_RULES,
+                    kind.name: {"anyOf": [{"const": True}, kind.schema]},
+                    **kind.options,
+                    **(
+                        {"together": {"type": "array", "items": {"type": "string"}}}
+                        if "together" in kind.options
+                        else {}
+                    ),
+                },
+                "required": [kind.name],
+                "additionalProperties": False,
+            }
+            for kind in MATCHER_KINDS.values()
+        ),
     ]
 }
 _VALUE: JsonSchema = {
@@ -46,6 +76,7 @@ def golden_set_schema() -> JsonSchema:
     """
     criterion = Criterion.model_json_schema()
     blocks = criterion.pop("$defs", {})
+    rule = blocks["ArgumentRule"]["anyOf"][1]
     entries = _with_references(GoldenSetEntry.model_json_schema())
     levels = (SET_LEVEL, GOLDEN_LEVEL, TURN_LEVEL, CALL_LEVEL)
     return {
@@ -58,6 +89,8 @@ def golden_set_schema() -> JsonSchema:
             **entries["$defs"],
             "value": _VALUE,
             "matcher": _MATCHER,
+            "rule": _RULE,
+            "rule_fields": {"properties": {"optional": _OPTIONAL, **rule["properties"]}},
             **{level.definition_name: level.definition() for level in levels},
             **{name: _as_in_files(block) for name, block in {"Criterion": criterion, **blocks}.items()},
         },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from fractions import Fraction
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, cast
@@ -41,10 +41,25 @@ class Part(NamedTuple):
     """False for what the actual value has and the expected one has not."""
 
 
+class Asks(IntEnum):
+    """How much of a session an expected value needs beside the value that was passed."""
+
+    NOTHING = 0
+    CALLS = 1
+    """Its calls: their arguments, and when they were made."""
+    CONTENT = 2
+    """What its calls returned and its user said, too."""
+
+
 class Matcher:
     """An expected value that matches more than itself. It is made when a golden is read and knows no criterion."""
 
     __slots__ = ()
+
+    @property
+    def asks(self) -> Asks:
+        """How much of the session it needs."""
+        return Asks.NOTHING
 
     @property
     def may_be_absent(self) -> bool:
@@ -80,6 +95,19 @@ class ListWithMatchers:
 def holds_matchers(expected: Expected) -> bool:
     """Whether a value that was read is a matcher or holds one."""
     return isinstance(expected, (Matcher, ObjectWithMatchers, ListWithMatchers))
+
+
+def asked_by(*values: Expected) -> Asks:
+    """Return how much of a session these values need."""
+    most = Asks.NOTHING
+    for value in values:
+        if isinstance(value, Matcher):
+            most = max(most, value.asks)
+        elif isinstance(value, ObjectWithMatchers):
+            most = max(most, asked_by(*value.fields.values()))
+        elif isinstance(value, ListWithMatchers):
+            most = max(most, asked_by(*value.items))
+    return most
 
 
 # How a matcher is written in a golden.

@@ -1,34 +1,37 @@
-"""Matchers that compare with values: `$any_of`, `$unordered`, `$casefold`, `$contains`, `$from_result`."""
+"""Matchers that compare with values: `$any_of`, `$unordered`, `$common_keys`, `$casefold`, `$contains`."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 from goldspan.scoring.comparison import ONE, ZERO, ValueRule
-from goldspan.scoring.json_values import Steps, is_mapping, is_sequence, shown, steps_of
+from goldspan.scoring.json_values import Steps, is_mapping, is_sequence, shown
 from goldspan.scoring.matchers.matcher import (
-    ABSENT,
     MOST_ITEMS,
     VALUE,
+    Asks,
     Expected,
+    ListWithMatchers,
     Matcher,
     MatcherKind,
     MatcherReader,
+    ObjectWithMatchers,
     Options,
     Part,
     ValuePath,
+    asked_by,
     best_of,
+    fields_of,
     holds_matchers,
     included,
-    part_at,
+    items_of,
     parts_of,
     score_of,
 )
-from goldspan.scoring.sessions import Capture, Content, EarlierCalls, ExpectedCallPosition, JsonValue
+from goldspan.scoring.sessions import EarlierCalls, JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,11 @@ class AnyOf(Matcher):
     def may_be_absent(self) -> bool:
         """Whether one of its values may."""
         return any(isinstance(value, Matcher) and value.may_be_absent for value in self.values)
+
+    @property
+    def asks(self) -> Asks:
+        """As much as its values."""
+        return asked_by(*self.values)
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return the best score; none where nothing is right and something is not known."""
@@ -60,16 +68,33 @@ class Unordered(Matcher):
     """Matches a list whose elements can be paired with its own, one to one."""
 
     items: tuple[Expected, ...]
+    together: Mapping[str, tuple[Expected, ...]]
+    """Other arguments of the call whose elements belong to these, by position: one order holds for all of them."""
+
+    @property
+    def asks(self) -> Asks:
+        """As much as its elements; of the call itself if others belong to them."""
+        return max(asked_by(*self.items), Asks.CALLS if self.together else Asks.NOTHING)
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return 1 if all elements can be paired."""
         if not is_sequence(actual) or len(actual) != len(self.items):
             return ZERO
-        found = included(self.items, actual, rule.element(), earlier)
-        return ZERO if 0 in found else None if None in found else ONE
+        items, found = self.items, actual
+        if self.together:
+            others = _lists_of(self.together, earlier, len(actual))
+            if not isinstance(others, list):
+                return others
+            items = tuple(map(_row, zip(items, *self.together.values(), strict=True)))
+            found = [list(row) for row in zip(actual, *others, strict=True)]
+        scores = included(items, found, rule.element(), earlier)
+        return ZERO if 0 in scores else None if None in scores else ONE
 
     def parts(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:
         """List its elements; elements of the actual list without a partner are wrong parts."""
+        if self.together:
+            yield Part(place, self.score(actual, rule, earlier))
+            return
         found: Sequence[JsonValue] = actual if is_sequence(actual) else ()
         scores = included(self.items, found, rule.element(), earlier)
         for index, score in enumerate(scores):
@@ -80,15 +105,92 @@ class Unordered(Matcher):
             yield Part(place, ZERO)
 
 
-def _read_unordered(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
+def _lists_of(
+    names: Iterable[str], earlier: EarlierCalls | None, length: int
+) -> list[Sequence[JsonValue]] | Fraction | None:
+    """Return the lists that a call passes for some arguments; 0 if one is no list of this length, none if unknown."""
+    if earlier is None or earlier.call.arguments is None or any(map(earlier.call.argument_captures.get, names)):
+        return None
+    passed = [earlier.call.arguments.get(name) for name in names]
+    lists = [one for one in passed if is_sequence(one) and len(one) == length]
+    return lists if len(lists) == len(passed) else ZERO
+
+
+def _row(items: tuple[Expected, ...]) -> Expected:
+    return ListWithMatchers(items) if any(map(holds_matchers, items)) else list(items)
+
+
+def _read_unordered(value: JsonValue, options: Options, where: ValuePath, reader: MatcherReader) -> Expected:
     inside = (*where, "$unordered")
+    together: dict[str, tuple[Expected, ...]] = {}
     if not is_sequence(value):
         reader.mistake(inside, f"found {shown(value)}, expected a list")
         return None
-    items = tuple(reader.read(one, (*inside, index)) for index, one in enumerate(value))
+    given = options.get("together", {})
+    if not is_mapping(given):
+        reader.mistake((*where, "together"), f"found {shown(given)}, expected {_TOGETHER}")
+        return None
+    by_keys = options.get("common_keys", False)
+    if not isinstance(by_keys, bool):
+        reader.mistake((*where, "common_keys"), f"found {shown(by_keys)}, expected true or false")
+    items = _read_items(value, inside, reader)
+    for name, others in given.items():
+        if not is_sequence(others) or len(others) != len(items):
+            expected = f"as many elements as the list that they belong to has: {len(items)}"
+            reader.mistake((*where, "together", name), f"found {shown(others)}, expected {expected}")
+        else:
+            together[name] = _read_items(others, (*where, "together", name), reader)
+    return Unordered(tuple(map(CommonKeys, items)) if by_keys else items, together)
+
+
+def _read_items(value: Sequence[JsonValue], where: ValuePath, reader: MatcherReader) -> tuple[Expected, ...]:
+    items = tuple(reader.read(one, (*where, index)) for index, one in enumerate(value))
     if len(items) > MOST_ITEMS and any(map(holds_matchers, items)):
-        reader.mistake(inside, f"found {len(items)} elements, expected at most {MOST_ITEMS} where some are matchers")
-    return Unordered(items)
+        reader.mistake(where, f"found {len(items)} elements, expected at most {MOST_ITEMS} where some are matchers")
+    return items
+
+
+_TOGETHER = "an object of the other arguments, such as {quantities: [1, 2]}"
+
+
+@dataclass(frozen=True, slots=True)
+class CommonKeys(Matcher):
+    """Matches what its value matches, where every object is compared by the keys that its value has, at any depth."""
+
+    value: Expected
+
+    @property
+    def asks(self) -> Asks:
+        """As much as its value."""
+        return asked_by(self.value)
+
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
+        """Return the score without the keys that only the actual value has."""
+        return score_of(self.value, _with_keys_of(self.value, actual), rule, earlier)
+
+    def parts(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None, place: Steps) -> Iterator[Part]:
+        """List the parts of its value."""
+        return parts_of(self.value, _with_keys_of(self.value, actual), rule, earlier, place)
+
+
+def _with_keys_of(expected: Expected, actual: JsonValue) -> JsonValue:
+    """Return the actual value without the keys of objects that the expected one does not have there."""
+    if is_mapping(actual) and (isinstance(expected, ObjectWithMatchers) or is_mapping(expected)):
+        fields = fields_of(expected)
+        return {name: _with_keys_of(fields[name], value) for name, value in actual.items() if name in fields}
+    if is_sequence(actual) and (isinstance(expected, ListWithMatchers) or is_sequence(expected)):
+        items = items_of(expected)
+        same = [_with_keys_of(mine, its) for mine, its in zip(items, actual, strict=False)]
+        return [*same, *actual[len(same) :]]
+    return actual
+
+
+def _read_common_keys(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
+    inside = (*where, "$common_keys")
+    if not is_mapping(value) and not is_sequence(value):
+        reader.mistake(inside, f"found {shown(value)}, expected an object, or a list of objects")
+        return None
+    return CommonKeys(reader.read(value, inside))
 
 
 _Name = Literal["contains", "casefold_exact"]
@@ -100,6 +202,11 @@ class ByStrategy(Matcher):
 
     strategy: _Name
     value: Expected
+
+    @property
+    def asks(self) -> Asks:
+        """As much as its value."""
+        return asked_by(self.value)
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return the score by that strategy."""
@@ -117,60 +224,6 @@ def _kind(name: str, strategy: _Name, about: str) -> MatcherKind:
     return MatcherKind(name, about, read, VALUE)
 
 
-_PLACE = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})", re.ASCII)
-_EXAMPLE = "expected an object such as {call: create_order, path: /id}"
-
-
-@dataclass(frozen=True, slots=True)
-class FromResult(Matcher):
-    """Matches what an earlier call returned, compared by the argument's strategy.
-
-    Of several calls of a tool the best counts. A result that was not captured is unknown, not wrong.
-    """
-
-    call: str | ExpectedCallPosition
-    path: Steps
-
-    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
-        """Return how good the value is for what was returned."""
-        if actual is ABSENT:
-            return ZERO
-        if earlier is None:
-            return None
-        return best_of(self._by_result(result, actual, rule) for result in earlier.returned(self.call))
-
-    def _by_result(self, result: Content | None, actual: JsonValue, rule: ValueRule) -> Fraction | None:
-        if result is None or result.capture is not Capture.CAPTURED:
-            return None
-        expected = part_at(result.value, self.path)
-        return ZERO if expected is ABSENT else rule.compare(expected, actual)
-
-
-def _read_from_result(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
-    inside = (*where, "$from_result")
-    if not is_mapping(value):
-        reader.mistake(inside, f"found {shown(value)}, {_EXAMPLE}")
-        return None
-    for name in value:
-        if name not in ("call", "path"):
-            reader.mistake((*inside, name), f"unknown field: {_EXAMPLE}")
-    call, path = value.get("call"), value.get("path", "")
-    if not isinstance(call, str) or not call.strip():
-        there = (*inside, "call") if "call" in value else inside
-        reader.mistake(there, f"found {shown(call)}, expected a tool's name, or turn.index in quotes such as '0.2'")
-        return None
-    try:
-        steps = steps_of(path) if isinstance(path, str) else None
-    except ValueError as error:
-        reader.mistake((*inside, "path"), str(error))
-        return None
-    if steps is None:
-        reader.mistake((*inside, "path"), f"found {shown(path)}, expected a JSON Pointer such as /id")
-        return None
-    hit = _PLACE.fullmatch(call)
-    return FromResult((int(hit.group(1)), int(hit.group(2))) if hit else call, steps)
-
-
 KINDS = (
     MatcherKind("$any_of", "one of these values", _read_any_of, {"type": "array", "minItems": 1, "items": VALUE}),
     _kind("$casefold", "casefold_exact", "this value, upper and lower case alike"),
@@ -181,22 +234,19 @@ KINDS = (
     ),
     MatcherKind(
         "$unordered",
-        "a list of these elements in any order, each as often as it stands here",
+        "a list of these elements in any order, each as often as it stands here; `together`: other arguments whose "
+        "elements belong to these; `common_keys`: objects in it are compared as by $common_keys",
         _read_unordered,
         {"type": "array", "items": VALUE},
+        {
+            "together": {"type": "object", "additionalProperties": {"type": "array", "items": VALUE}},
+            "common_keys": {"type": "boolean"},
+        },
     ),
     MatcherKind(
-        "$from_result",
-        "what an earlier call returned: `call` is a tool or a call of this golden (turn.index), `path` a JSON Pointer",
-        _read_from_result,
-        {
-            "type": "object",
-            "properties": {
-                "call": {"type": "string", "pattern": "\\S"},
-                "path": {"type": "string", "pattern": "^(/|$)"},
-            },
-            "required": ["call"],
-            "additionalProperties": False,
-        },
+        "$common_keys",
+        "this value, where objects are compared by the keys that stand here; other keys are free, at any depth",
+        _read_common_keys,
+        {"anyOf": [{"type": "object", "additionalProperties": VALUE}, {"type": "array", "items": VALUE}]},
     ),
 )

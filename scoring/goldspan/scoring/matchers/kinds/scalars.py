@@ -32,6 +32,8 @@ def _read_literal(value: JsonValue, _: Options, where: ValuePath, reader: Matche
 
 
 _DURATION = r"[0-9]{1,9}(\.[0-9]{1,9})?\s*(ms|s|m|h|d)"
+_LIMIT = {"type": "number", "minimum": 0}
+DURATION_SCHEMA = {"anyOf": [_LIMIT, {"type": "string", "pattern": rf"^\s*{_DURATION}\s*$"}]}
 _UNITS = {"ms": Fraction(1, 1_000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3_600), "d": Fraction(86_400)}
 
 
@@ -50,14 +52,20 @@ class DateTime(Matcher):
 
 
 def _read_datetime(value: JsonValue, options: Options, where: ValuePath, reader: MatcherReader) -> Expected:
-    instant, tolerance = instant_of(value), _seconds(options.get("tolerance", 0))
+    instant, tolerance = instant_of(value), read_tolerance(options, where, reader)
     if instant is None:
         expected = 'ISO 8601 such as "2026-03-01T09:00:00Z", or Unix time'
         reader.mistake((*where, "$datetime"), f"found {shown(value)}, expected {expected}")
+    return None if instant is None or tolerance is None else DateTime(instant, tolerance)
+
+
+def read_tolerance(options: Options, where: ValuePath, reader: MatcherReader) -> Fraction | None:
+    """Return the option `tolerance` in seconds, 0 if it is left out; None after a mistake."""
+    tolerance = _seconds(options.get("tolerance", 0))
     if tolerance is None:
         expected = "seconds, as a number or as 500ms, 60s, 5m, 1h, 1d"
         reader.mistake((*where, "tolerance"), f"found {shown(options['tolerance'])}, expected {expected}")
-    return None if instant is None or tolerance is None else DateTime(instant, tolerance)
+    return tolerance
 
 
 def _seconds(value: JsonValue) -> Fraction | None:
@@ -154,7 +162,6 @@ def _read_approx(value: JsonValue, options: Options, where: ValuePath, reader: M
     return Approx(value, limits.get("tolerance"), limits.get("relative"))
 
 
-_LIMIT = {"type": "number", "minimum": 0}
 _TYPES: Mapping[str, Callable[[JsonValue], bool]] = {
     "string": lambda value: isinstance(value, str),
     "number": is_number,
@@ -255,11 +262,7 @@ KINDS = (
         "the same instant: ISO 8601 text or Unix time, at most `tolerance` away (seconds, or text such as 5m)",
         _read_datetime,
         {"type": ["string", "number"]},
-        {
-            "tolerance": {
-                "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": rf"^\s*{_DURATION}\s*$"}]
-            }
-        },
+        {"tolerance": DURATION_SCHEMA},
     ),
     _presence("$present", "any value, null among them", Present(), ": for no value write {$absent: true}"),
     _presence("$absent", "no value at all; null is one", Absent(), ": for any value write {$present: true}"),

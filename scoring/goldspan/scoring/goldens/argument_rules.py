@@ -1,0 +1,237 @@
+"""Rules of a golden set for `tool.argument`: they are written into the expected calls when the set is read.
+
+    arguments: {refund.request_id: {$generated: uuid}, tag.tags: {$unordered: true}, send.body: {$key_facts: true}}
+
+makes `{name: tag, args: {tags: [a, b]}}` the same as `{name: tag, args: {tags: {$unordered: [a, b]}}}`: `true` is
+the golden's own value. So a rule costs nothing when sessions are scored, and every door has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from goldspan.scoring.criterion import ArgumentRule
+from goldspan.scoring.goldens.criterion_inheritance import Note
+from goldspan.scoring.goldens.documents import ValuePath, found, nearest
+from goldspan.scoring.json_values import is_list, is_mapping, pointer_to
+from goldspan.scoring.matchers.matcher import dollar_keys, has_dollar_keys
+from goldspan.scoring.matchers.reading import MATCHER_KINDS, ValueReader
+from goldspan.scoring.sessions import JsonValue
+
+_SAMPLES: tuple[JsonValue, ...] = ("2026-03-01", "a", 1, [], {}, ["a"])
+"""Values that a golden may have: a rule is wrong if it fits none of them."""
+_EVERY = "*"
+_OF_CRITERION = tuple(ArgumentRule.model_fields)
+
+
+class SetRule(NamedTuple):
+    """A rule for an argument of a tool, or for a part of it."""
+
+    tool: str
+    argument: str
+    path: tuple[str, ...]
+    """The way to the part; `*` is every element of a list, or every field of an object."""
+    matcher: Mapping[str, JsonValue]
+    """The matcher and its options; empty: the golden's value."""
+    optional: bool
+    """The argument may be left out."""
+
+    def written(self, value: JsonValue, args: Mapping[str, JsonValue]) -> JsonValue:
+        """Return what to write in place of a golden's value at the place of the rule; itself if the rule fits not."""
+        if has_dollar_keys(value):
+            return value
+        compared = with_value(self.matcher, value, args) if self.matcher else value
+        mistakes: list[tuple[ValuePath, str]] = []
+        _read(compared, mistakes)
+        if mistakes:
+            return value
+        return {"$any_of": [compared, {"$absent": True}]} if self.optional else compared
+
+
+def with_value(matcher: Mapping[str, JsonValue], value: JsonValue, args: Mapping[str, JsonValue]) -> JsonValue:
+    """Return the matcher of a rule for a golden's value: it stands where the rule has `true`, and is one of `$any_of`.
+
+    `args` has the other arguments of the call, which `together` names.
+    """
+    names = dollar_keys(matcher)
+    if len(names) != 1 or names[0] not in MATCHER_KINDS:
+        return matcher
+    given, kind = matcher[names[0]], MATCHER_KINDS[names[0]]
+    if names[0] == "$any_of" and is_list(given):
+        given = [value, *(one for one in given if one != value)]
+    elif given is True and kind.schema != {"const": True}:
+        given = value
+    together = matcher.get("together")
+    others = {"together": {one: args.get(one) for one in together}} if is_list(together) else {}
+    return {**matcher, names[0]: given, **others}
+
+
+def _read(value: JsonValue, mistakes: list[tuple[ValuePath, str]]) -> None:
+    ValueReader(lambda where, message: mistakes.append((where, message))).read(value, ())
+
+
+class ArgumentRules:
+    """The rules of a golden set, for its expected calls."""
+
+    def __init__(self, rules: Sequence[SetRule] = ()) -> None:
+        self._of_tool: dict[str, list[SetRule]] = {}
+        for rule in rules:
+            self._of_tool.setdefault(rule.tool, []).append(rule)
+            for name in rule.matcher.get("together") or ():  # their order is free as well; the rule joins them
+                other = rule._replace(argument=name, path=(), matcher={"$unordered": True})
+                self._of_tool[rule.tool].append(other)
+
+    def applied(self, tool: str, args: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        """Return the arguments of an expected call of a tool as the rules have them; matchers in them stay."""
+        rules = self._of_tool.get(tool)
+        if not rules:
+            return args
+        written = dict(args)
+        for rule in sorted(rules, key=lambda one: -len(one.path)):
+            if rule.argument in written:
+                written[rule.argument] = _at(written[rule.argument], rule.path, rule, args)
+        return written
+
+
+def _at(value: JsonValue, path: tuple[str, ...], rule: SetRule, args: Mapping[str, JsonValue]) -> JsonValue:
+    """Return a value with what stands at the end of a path written as a rule has it."""
+    if not path:
+        return rule.written(value, args)
+    step, rest = path[0], path[1:]
+    if is_list(value):
+        steps = range(len(value)) if step == _EVERY else [int(step)] if step.isdecimal() else []
+        return [_at(one, rest, rule, args) if at in steps else one for at, one in enumerate(value)]
+    if is_mapping(value) and not dollar_keys(value):
+        return {name: _at(one, rest, rule, args) if step in (name, _EVERY) else one for name, one in value.items()}
+    return value
+
+
+# Reading.
+
+
+class RulesOfSet(NamedTuple):
+    """What a set's `arguments` say."""
+
+    rules: ArgumentRules
+    tools: Mapping[str, JsonValue]
+    """What of them belongs in the criterion's `tools`."""
+    keys: Mapping[tuple[str, str], str]
+    """By tool and name in there, the key of the rule."""
+
+
+NO_RULES = RulesOfSet(ArgumentRules(), {}, {})
+
+
+def read_rules(
+    given: Mapping[str, JsonValue], goldens: JsonValue, aliases: Mapping[str, str], note: Note
+) -> RulesOfSet:
+    """Read the rules of a set. One whose tool or argument no golden has is a mistake."""
+    known = _arguments_in(goldens, aliases)
+    rules: list[SetRule] = []
+    tools: dict[str, dict[str, JsonValue]] = {}
+    keys: dict[tuple[str, str], str] = {}
+    for key, value in given.items():
+        place = _place_of(key, known, aliases, note)
+        parts = _parts_of_rule(value, key, note)
+        if place is None or parts is None:
+            continue
+        matcher, optional, of_criterion = parts
+        tool, argument, path = place
+        if matcher or optional:
+            rules.append(SetRule(tool, argument, path, matcher, optional))
+        if of_criterion:
+            if _EVERY in path:
+                note((key,), "`*` goes with a matcher alone: name an element by its index, or the whole argument")
+            name = pointer_to((argument, *path)) if path or argument.startswith("/") else argument
+            tools.setdefault(tool, {})[name] = of_criterion
+            keys[tool, name] = key
+    return RulesOfSet(ArgumentRules(rules), {tool: {"args": args} for tool, args in tools.items()}, keys)
+
+
+def _parts_of_rule(
+    value: JsonValue, key: str, note: Note
+) -> tuple[Mapping[str, JsonValue], bool, Mapping[str, JsonValue]] | None:
+    """Return the matcher of a rule, whether its argument is optional, and what belongs in the criterion."""
+    if isinstance(value, str):
+        return {}, False, {"strategy": value}
+    if not is_mapping(value) or not value:
+        note(
+            (key,), f"{found(value)}, expected a matcher such as {{$unordered: true}}, or a rule such as {{weight: 2}}"
+        )
+        return None
+    names = dollar_keys(value)
+    kind = MATCHER_KINDS.get(names[0]) if len(names) == 1 else None
+    of_criterion = {
+        name: one for name, one in value.items() if name in _OF_CRITERION and not (kind and name in kind.options)
+    }
+    matcher = {name: one for name, one in value.items() if name != "optional" and name not in of_criterion}
+    optional = value.get("optional", False)
+    mistakes = _mistakes_in(matcher) if names else []
+    if not isinstance(optional, bool):
+        mistakes.append((("optional",), f"{found(optional)}, expected true or false"))
+    for name in () if names else matcher:
+        near = nearest(name, ["optional", *_OF_CRITERION])
+        advice = f"did you mean `{near}`?" if near else f"a rule has a matcher, optional, {', '.join(_OF_CRITERION)}"
+        mistakes.append(((name,), f"unknown field: {advice}"))
+    for path, message in mistakes:
+        note((key, *path), message)
+    return None if mistakes else (matcher, optional is True, of_criterion)
+
+
+def _mistakes_in(matcher: Mapping[str, JsonValue]) -> list[tuple[ValuePath, str]]:
+    """Return what is wrong with a matcher with the value that it fits best."""
+    names = matcher.get("together")
+    if "together" in matcher and not (is_list(names) and all(isinstance(one, str) for one in names)):
+        return [(("together",), f"{found(names)}, expected a list of other arguments of the tool")]
+    fewest: list[tuple[ValuePath, str]] | None = None
+    for sample in _SAMPLES:
+        mistakes: list[tuple[ValuePath, str]] = []
+        value = with_value(matcher, sample, dict.fromkeys(names or (), sample))
+        _read(value, mistakes)
+        if fewest is None or len(mistakes) < len(fewest):
+            fewest = mistakes
+    return fewest or []
+
+
+def _arguments_in(goldens: JsonValue, aliases: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return the arguments that goldens name, by tool, at any depth of turns, groups and alternatives."""
+    known: dict[str, set[str]] = {}
+    waiting: list[Any] = [goldens]
+    while waiting:
+        one = waiting.pop()
+        if is_list(one):
+            waiting += one
+        elif is_mapping(one):
+            name = one.get("name")
+            if isinstance(name, str):
+                args = one.get("args", one.get("arguments"))
+                known.setdefault(aliases.get(name, name), set()).update(args if is_mapping(args) else ())
+            waiting += [one[field] for field in ("turns", "calls", "any_of", "parallel") if field in one]
+    return known
+
+
+def _place_of(
+    key: str, known: Mapping[str, set[str]], aliases: Mapping[str, str], note: Note
+) -> tuple[str, str, tuple[str, ...]] | None:
+    """Return the tool, the argument and the path of a rule's key; the longest names that goldens have count."""
+    names = {name: name for name in known} | dict(aliases)
+    tools = [name for name in names if key.startswith(f"{name}.")]
+    if not tools:
+        tool = key.partition(".")[0]
+        near = nearest(tool, sorted(names))
+        advice = f"did you mean `{near}{key[len(tool) :]}`?" if near else "a rule has the key tool.argument"
+        note((key,), f"no golden of this set calls {tool}: {advice}")
+        return None
+    tool = max(tools, key=len)
+    rest, of_tool = key[len(tool) + 1 :], known.get(names[tool], set())
+    arguments = [name for name in of_tool if rest == name or rest.startswith(f"{name}.")]
+    if not arguments:
+        argument = rest.partition(".")[0]
+        near = nearest(argument, sorted(of_tool))
+        advice = f"did you mean `{tool}.{near}`?" if near else f"there are {', '.join(sorted(of_tool)) or 'none'}"
+        note((key,), f"no golden of this set expects an argument {argument} of {tool}: {advice}")
+        return None
+    argument = max(arguments, key=len)
+    path = rest[len(argument) + 1 :]
+    return names[tool], argument, tuple(path.split(".")) if path else ()

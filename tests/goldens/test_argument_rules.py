@@ -1,0 +1,217 @@
+"""What a golden set says once for all its goldens: how arguments are compared, which tools read, what is forbidden."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from goldspan.scoring import GoldenFileError, Session, ToolCall, Turn, score_session, score_turn
+from goldspan.scoring.goldens import Golden, load_goldens
+
+
+def golden_of(*calls: Any, **of_set: Any) -> Golden:
+    """The one golden of a set."""
+    return load_goldens({"golden_set": "g", **of_set, "goldens": [{"session": "s", "calls": list(calls)}]}).goldens[0]
+
+
+def written(rule: Any, value: Any, key: str = "f.x", **others: Any) -> Any:
+    """What a rule makes of a golden's value."""
+    [call] = golden_of({"name": "f", "args": {"x": value, **others}}, arguments={key: rule}).calls or ()
+    return call.args["x"]
+
+
+def label(golden: Golden, *calls: ToolCall) -> str:
+    return str(score_session(golden, Session("s", (Turn(calls),))).verdict.label)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "made"),
+    [
+        ({"$unordered": True}, ["a"], {"$unordered": ["a"]}),
+        ({"$unordered": True}, "a", "a"),
+        ({"$key_facts": True}, "W1", {"$key_facts": "W1"}),
+        ({"$generated": "uuid"}, "1", {"$generated": "uuid"}),
+        ({"$generated": True}, "req_8f3a2b", {"$generated": "req_8f3a2b"}),
+        ({"$ignore": True}, 1, {"$ignore": True}),
+        ({"$approx": True, "tolerance": 1}, 5, {"$approx": 5, "tolerance": 1}),
+        ({"$any_of": ["b", "a"]}, "a", {"$any_of": ["a", "b"]}),
+        ({"optional": True}, 1, {"$any_of": [1, {"$absent": True}]}),
+        ({"$casefold": True, "optional": True}, "A", {"$any_of": [{"$casefold": "A"}, {"$absent": True}]}),
+        ({"$casefold": True}, {"$regex": "a"}, {"$regex": "a"}),
+        ({"$casefold": True}, [{"$literal": 1}], [{"$literal": 1}]),
+    ],
+)
+def test_a_rule_is_written_into_the_calls_that_have_the_argument(rule: Any, value: Any, made: Any) -> None:
+    assert written(rule, value) == made
+
+
+def test_a_rule_may_be_for_a_part() -> None:
+    value = {"items": [{"sku": "a"}, {"sku": "b"}], "to": {"zip": "1"}}
+    made = written({"$alphanumeric": True}, value, "f.x.items.*.sku")
+    assert made["items"] == [{"sku": {"$alphanumeric": "a"}}, {"sku": {"$alphanumeric": "b"}}]
+    assert written({"$alphanumeric": True}, value, "f.x.items.1.sku")["items"][0] == {"sku": "a"}
+    assert written({"$alphanumeric": True}, value, "f.x.to.*")["to"] == {"zip": {"$alphanumeric": "1"}}
+    assert written({"$alphanumeric": True}, value, "f.x.from.zip") == value
+
+
+def test_lists_that_belong_together_are_joined_by_one_rule() -> None:
+    rule = {"$unordered": True, "together": ["counts"]}
+    golden = golden_of({"name": "f", "args": {"x": ["a", "b"], "counts": [1, 2]}}, arguments={"f.x": rule})
+    assert label(golden, ToolCall("f", {"x": ["b", "a"], "counts": [2, 1]})) == "pass"
+    assert label(golden, ToolCall("f", {"x": ["b", "a"], "counts": [1, 2]})) == "fail"
+
+
+def test_names_with_dots_and_aliases_are_found() -> None:
+    of_set = {"aliases": {"shop.order": "order"}, "arguments": {"shop.order.to.city": "casefold_exact"}}
+    golden = golden_of({"name": "order", "args": {"to.city": "Paris"}}, **of_set)
+    assert label(golden, ToolCall("order", {"to.city": "PARIS"})) == "pass"
+
+
+def test_strategies_tolerances_and_weights_are_part_of_the_criterion() -> None:
+    rules = {"f.x": {"strategy": "numeric", "tolerance": 1}, "f.y": {"weight": 0}, "f.z.a": {"weight": 3}}
+    golden = golden_of({"name": "f", "args": {"x": 5, "y": 1, "z": {"a": 1, "b": 2}}}, arguments=rules)
+    assert label(golden, ToolCall("f", {"x": 6, "y": 2, "z": {"a": 1, "b": 2}})) == "pass"
+    assert label(golden, ToolCall("f", {"x": 7, "y": 1, "z": {"a": 1, "b": 2}})) == "fail"
+    assert golden.criterion.tools["f"].args["/z/a"].weight == 3
+
+
+def test_a_set_with_rules_survives_pickling_and_means_what_it_would_by_hand() -> None:
+    by_rule = golden_of({"name": "f", "args": {"x": ["a", "b"]}}, arguments={"f.x": {"$unordered": True}})
+    by_hand = golden_of({"name": "f", "args": {"x": {"$unordered": ["a", "b"]}}})
+    assert pickle.loads(pickle.dumps(by_rule)).calls == by_rule.calls == by_hand.calls
+    assert by_rule.criterion == by_hand.criterion
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ({"g.x": {"$ignore": True}}, '["g.x"]: no golden of this set calls g: a rule has the key tool.argument'),
+        ({"find.x": {"$ignore": True}}, "did you mean `find_order.x`?"),
+        ({"find_order.idd": {"$ignore": True}}, "did you mean `find_order.id`?"),
+        ({"find_order.id": {"$ignored": True}}, "unknown matcher: did you mean `$ignore`?"),
+        ({"find_order.id": {"$approx": True, "tolerence": 1}}, "did you mean `tolerance`?"),
+        ({"find_order.id": {"wieght": 2}}, "wieght: unknown field: did you mean `weight`?"),
+        ({"find_order.id": {"weight": -1}}, "weight: found -1, expected 0 or more"),
+        ({"find_order.id": {"tolerance": 1}}, "the strategy is `exact`"),
+        ({"find_order.id": "nearly"}, "strategy: found \"nearly\", expected `exact`"),
+        ({"find_order.id": {}}, "expected a matcher such as {$unordered: true}"),
+        ({"find_order.id": {"optional": 1}}, "expected true or false"),
+        ({"find_order.id.*": {"weight": 1}}, "`*` goes with a matcher alone"),
+        ({"find_order.id": {"$unordered": True, "together": "x"}}, "expected a list of other arguments of the tool"),
+        ({}, "expected an object such as {send.body: {$key_facts: true}}"),
+    ],
+)  # fmt: skip
+def test_a_wrong_rule_says_where_and_what_to_do(rules: Any, said: str) -> None:
+    with pytest.raises(GoldenFileError) as caught:
+        golden_of({"name": "find_order", "args": {"id": "1"}}, arguments=rules)
+    assert said in str(caught.value)
+    assert "arguments" in str(caught.value)
+
+
+# Tools that read, and tools that write.
+
+BOOK = {"name": "book", "args": {"room": 1}}
+BOOKED = ToolCall("book", {"room": 1})
+
+
+class TestOtherWrites:
+    def test_a_write_that_is_not_expected_fails(self) -> None:
+        golden = golden_of(BOOK, other_writes="forbid")
+        assert label(golden, BOOKED, ToolCall("get_room"), ToolCall("find_rates")) == "pass"
+        assert label(golden, BOOKED, ToolCall("cancel", {"room": 2})) == "fail"
+        assert label(golden, BOOKED, ToolCall("cancel", {"room": 2}, error="no such room")) == "pass"
+        assert label(golden_of(BOOK), BOOKED, ToolCall("cancel", {"room": 2})) == "pass"
+
+    def test_a_set_says_which_tools_read_or_write(self) -> None:
+        reads = golden_of(BOOK, other_writes="forbid", reads=["room_*"])
+        assert (label(reads, BOOKED, ToolCall("room_rates")), label(reads, BOOKED, ToolCall("get_x"))) == (
+            "pass",
+            "fail",
+        )
+        writes = golden_of(BOOK, other_writes="forbid", writes=["room_*"])
+        assert (label(writes, BOOKED, ToolCall("room_x")), label(writes, BOOKED, ToolCall("send"))) == ("fail", "pass")
+
+    def test_a_golden_has_its_own_word(self) -> None:
+        goldens = [{"session": "s", "calls": [BOOK], "other_writes": "report"}, {"session": "t", "calls": [BOOK]}]
+        first, second = load_goldens({"golden_set": "g", "other_writes": "forbid", "goldens": goldens}).goldens
+        assert (label(first, BOOKED, ToolCall("pay")), label(second, BOOKED, ToolCall("pay"))) == ("pass", "fail")
+
+    def test_turns_are_judged_too(self) -> None:
+        document = {
+            "golden_set": "g",
+            "other_writes": "forbid",
+            "goldens": [{"session": "s", "turns": [{"calls": [BOOK]}]}],
+        }
+        [golden] = load_goldens(document).goldens
+        assert (label(golden, BOOKED), label(golden, BOOKED, ToolCall("pay"))) == ("pass", "fail")
+
+    def test_what_is_hidden_may_be_an_expected_call(self) -> None:
+        hidden = ToolCall("book", None, "not_captured")  # type: ignore[arg-type]
+        golden = golden_of(BOOK, other_writes="forbid")
+        assert label(golden, hidden) == "not_evaluated"
+        assert label(golden, hidden, BOOKED) == "not_evaluated" or label(golden, BOOKED, hidden) == "fail"
+
+
+class TestRepeatedWrites:
+    def labels(self, *calls: ToolCall, **criterion: Any) -> str:
+        return str(score_turn([BOOK], list(calls), criterion).verdict.label)
+
+    def test_a_call_that_succeeded_is_not_to_be_made_again(self) -> None:
+        result = score_turn([BOOK], [BOOKED, BOOKED])
+        assert (result.verdict.label, result.verdict.score) == ("fail", 1)
+        assert "the same call succeeded before" in str(result)
+        assert [call.repeats for call in result.unexpected_calls] == [0]
+
+    def test_other_extra_calls_are_reported(self) -> None:
+        assert self.labels(BOOKED, ToolCall("book", {"room": 2})) == "pass"
+        assert self.labels(BOOKED, ToolCall("get_room", {"id": 1}), ToolCall("get_room", {"id": 1})) == "pass"
+        assert self.labels(BOOKED, ToolCall("thermostat", {"to": 20}), ToolCall("thermostat", {"to": 20})) == "pass"
+        assert self.labels(BOOKED, BOOKED, repeated_writes="report") == "pass"
+        assert self.labels(BOOKED, BOOKED, reads=["book"]) == "pass"
+
+    def test_a_try_that_failed_may_be_repeated(self) -> None:
+        failed = ToolCall("book", {"room": 1}, error="timeout")
+        assert self.labels(failed, BOOKED) == self.labels(BOOKED, failed) == "pass"
+
+    def test_what_is_expected_twice_may_be_made_twice(self) -> None:
+        assert score_turn([BOOK, BOOK], [BOOKED, BOOKED]).passed
+        assert not score_turn([BOOK, BOOK], [BOOKED, BOOKED, BOOKED]).passed
+
+    def test_two_calls_that_nobody_expected_are_one_too_many(self) -> None:
+        pay = ToolCall("pay", {"amount": 5})
+        assert self.labels(BOOKED, pay, pay) == "fail"
+
+    def test_a_turn_that_expects_nothing_is_not_judged(self) -> None:
+        assert score_turn([], [BOOKED, BOOKED]).verdict.reason == "nothing_expected"
+
+
+# Alternatives among calls that they share.
+
+
+def test_alternatives_may_share_calls() -> None:
+    choice = {"any_of": [[{"name": "pay"}], [{"name": "hold"}, {"name": "settle"}], []]}
+    golden = golden_of(BOOK, choice, {"name": "thank"})
+    assert [[call.name for call in calls] for calls in (golden.calls or (), *golden.alternatives)] == [
+        ["book", "pay", "thank"],
+        ["book", "hold", "settle", "thank"],
+        ["book", "thank"],
+    ]
+    assert label(golden, BOOKED, ToolCall("hold"), ToolCall("settle"), ToolCall("thank")) == "pass"
+    assert label(golden, BOOKED, ToolCall("hold"), ToolCall("thank")) == "pass"
+    forbidding = golden_of(BOOK, choice, other_writes="forbid", writes=["pay", "hold", "settle"])
+    assert label(forbidding, BOOKED, ToolCall("hold")) == "fail"
+
+
+def test_choices_multiply_within_bounds() -> None:
+    choice = {"any_of": [[{"name": "a"}], [{"name": "b"}]]}
+    assert len(golden_of(*[choice] * 6).alternatives) == 63
+    with pytest.raises(GoldenFileError, match="more than 100 alternatives together"):
+        golden_of(*[choice] * 7)
+    nested = golden_of({"any_of": [[choice, BOOK], [{"parallel": [{"name": "c"}]}]]})
+    assert [[call.name for call in calls] for calls in (nested.calls or (), *nested.alternatives)] == [
+        ["a", "book"],
+        ["b", "book"],
+        ["c"],
+    ]
