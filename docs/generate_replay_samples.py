@@ -18,6 +18,8 @@ PAGE = ROOT / "docs/replay.md"
 COMMANDS = {
     "without-goldens": "score examples/traces/langchain.otlp.json examples/traces/google-adk-without-content.otlp.json",
     "why": "inspect --why call_4 examples/traces/langchain.otlp.json",
+    "compare": "compare examples/models/model-2026-05.jsonl examples/models/model-2026-11.jsonl "
+    "--goldens examples/models/goldens.yaml --by argument",
     "inspect": "inspect examples/traces/google-adk-without-content.otlp.json",
 }
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from goldspan.collector_processor.replay.baseline import Baseline, decide_against, load_baseline, regressions_since
+from goldspan.collector_processor.replay.baseline import decide_against, regressions_since
+from goldspan.collector_processor.replay.scored_runs import NamedRun, load_run
 from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import FileError
@@ -57,9 +58,9 @@ def regressed(before: ScoringResult, now: ScoringResult, coverage: CoverageMode 
     return list(regressions_since(baseline_of(before), now, coverage))
 
 
-def baseline_of(before: ScoringResult) -> Baseline:
+def baseline_of(before: ScoringResult) -> NamedRun:
     document = json.loads(json.dumps(before.to_json()))
-    return Baseline.of("before.json", document)
+    return NamedRun.of("before.json", document)
 
 
 def runs(*sessions: SessionResult, never_seen: tuple[Golden, ...] = ()) -> ScoringResult:
@@ -130,7 +131,7 @@ def test_a_golden_not_seen_any_more_counts_with_strict_coverage() -> None:
 
 
 def test_runs_of_a_session_are_compared_one_with_one() -> None:
-    before = runs(scored(1, run="a"), scored(Fraction(1, 2), run="b"))
+    before = runs(scored(Fraction(1, 2), run="a"), scored(Fraction(1, 2), run="b"))
     after = runs(scored(1, run="c"), scored(Fraction(1, 4), run="d"))
     assert regressed(before, after)[0] == "sess (run 2 of 2): failed with 0.50 before, now failed with 0.25"
 
@@ -226,7 +227,7 @@ def test_a_file_that_is_no_document_says_what_was_expected(content: bytes | None
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(FileError) as error:
-        load_baseline(path)
+        load_run(path)
     assert str(error.value).startswith(f"{path}: ")
     assert says in str(error.value)
     assert "--format json" in str(error.value)
@@ -270,3 +271,33 @@ def test_a_build_breaks_on_regressions_only(run: Run, goldens: Path, tmp_path: P
     assert "goldspan: regressed: sess-1: passed with 1.00 before" in document.stderr
     missing = run("score", bad, "--goldens", goldens, "--baseline", "none.json")
     assert (missing.exit_code, missing.stdout) == (2, "")
+
+
+def some_pass(passed: int, failed: int) -> ScoringResult:
+    return runs(*[GOOD] * passed, *[HALF] * failed)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "lines"),
+    [
+        (some_pass(3, 2), some_pass(2, 3), []),
+        (some_pass(9, 1), some_pass(1, 9), ["sess: 9 of 10 runs passed before, now 1 of 10"]),
+        (some_pass(2, 0), some_pass(1, 1), ["sess (run 2 of 2): passed with 1.00 before, now failed with 0.50"]),
+    ],
+    ids=["within noise", "outside of noise", "newly wrong"],
+)
+def test_a_flaky_session_regresses_outside_of_noise(
+    before: ScoringResult, now: ScoringResult, lines: list[str]
+) -> None:
+    assert [line for line in regressed(before, now) if ", f:" not in line] == lines
+
+
+def test_what_was_fixed_and_what_fails_as_before_is_said() -> None:
+    before = runs(HALF, replace_name(HALF, "old"), replace_name(GOOD, "new"))
+    now = runs(GOOD, replace_name(HALF, "old"), replace_name(HALF, "new"))
+    decision = decide_against(baseline_of(before), now, recognised=1, coverage=CoverageMode.STRICT)
+    assert (decision.fixed, decision.known_failures) == (("sess",), {"old"})
+
+
+def replace_name(result: SessionResult, name: str) -> SessionResult:
+    return scored(result.verdict.exact, name=name)

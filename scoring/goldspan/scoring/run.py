@@ -86,6 +86,7 @@ def session_document(result: SessionResult) -> Document:
         "metric": result.metric,
         "criterion": result.criterion,
         "preset": result.preset,
+        "attributes": {} if session is None else plain({**session.resource, **session.attributes}),
         **verdict_document(result.verdict),
         "expected_turns": result.turns_expected,
         "evaluated_turns": result.turns_evaluated,

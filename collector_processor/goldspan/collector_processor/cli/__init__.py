@@ -12,6 +12,7 @@ import click
 
 _COMMANDS = {
     "score": "Score traces against goldens, and by metrics that need none.",
+    "compare": "Say what became better or worse between two runs, and how sure that is.",
     "inspect": "Show what goldspan finds in traces, what it does not recognise, and what to switch on.",
     "doctor": "Say what keeps tool calls from being scored, and what to switch on.",
     "dialects": "List the dialects that goldspan reads, and what to switch on in each.",

@@ -34,7 +34,13 @@ from goldspan.collector_processor.cli.input_output import (
     write_json,
 )
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
-from goldspan.collector_processor.engine.result_table import ResultRow, arrow_batch, arrow_schema, run_rows
+from goldspan.collector_processor.engine.result_table import (
+    TABLE_SUFFIXES,
+    ResultRow,
+    arrow_batch,
+    arrow_schema,
+    run_rows,
+)
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.replay import Consumer, Replay, replay
 from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, ExitDecision, decide_exit_code
@@ -62,7 +68,6 @@ if TYPE_CHECKING:
     from goldspan.collector_processor.judge.judging import Judge
     from goldspan.collector_processor.report.model import Report
 
-_TABLE_SUFFIXES = (".parquet", ".arrow")
 _ROWS_A_GROUP = 50_000
 """Rows that are in memory at once, and in one row group of the file."""
 _SINK_KINDS = ("phoenix", "mlflow", "langfuse")
@@ -101,8 +106,8 @@ def _report_file(written: str) -> tuple[str, Path]:
 def _table_file(written: str) -> Path:
     """Read the file to write the table of results to."""
     path = Path(written)
-    if path.suffix not in _TABLE_SUFFIXES:
-        raise click.BadParameter(f"{written!r}: expected a name that ends with {' or '.join(_TABLE_SUFFIXES)}")
+    if path.suffix not in TABLE_SUFFIXES:
+        raise click.BadParameter(f"{written!r}: expected a name that ends with {' or '.join(TABLE_SUFFIXES)}")
     return path
 
 
@@ -180,6 +185,13 @@ def _preset_option(written: str) -> tuple[str, Any]:
     metavar="FILE",
     help="Ask a model about each call: tool_parameter_accuracy, with the model and budget of this YAML or JSON file.",
 )
+@click.option(
+    "--attribute",
+    "named_attributes",
+    multiple=True,
+    metavar="NAME",
+    help="Keep this attribute of the spans with each session, in JSON and tables; repeatable.",
+)
 @FORMAT
 @click.option(
     "--report",
@@ -195,6 +207,7 @@ def _preset_option(written: str) -> tuple[str, Any]:
     metavar="FILE",
     help="Write results as a table, a row for each session, turn, call, argument and metric: FILE.parquet or .arrow.",
 )
+@click.option("--include-values", is_flag=True, help="Have expected and actual values in the table, too.")
 @click.option(
     "--enriched", type=Path, metavar="FILE", help="Write the spans to this file, with their scores as attributes."
 )
@@ -243,9 +256,11 @@ def score(
     sample: float,
     tools_file: str | None,
     judge_file: str | None,
+    named_attributes: tuple[str, ...],
     as_format: str,
     reports: tuple[tuple[str, Path], ...],
     output: Path | None,
+    include_values: bool,
     enriched: Path | None,
     otlp_endpoint: str | None,
     otlp_metrics: bool,
@@ -268,6 +283,8 @@ def score(
     """
     _refuse_contradictions(preset_name, preset_options, criterion_file, threshold)
     _refuse_endpoint(otlp_endpoint, otlp_metrics=otlp_metrics)
+    if include_values and output is None:
+        raise click.UsageError("--include-values needs --output FILE: JSON and reports have values anyway")
     sinks = (*sinks, *sinks_of(traces, write_back=write_back))
     with file_errors(), open_traces(traces) as files:
         goldens = _goldens(golden_files, criterion_file, threshold)
@@ -279,7 +296,7 @@ def score(
             goldens = goldens.with_sample(sample)
         decide = decide_exit_code if baseline_file is None else _decide_against(baseline_file)
         registry = DialectRegistry(
-            join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes),
+            join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes, *named_attributes),
             definitions=True,
             on_problem=files.problems.append,
         )
@@ -312,7 +329,12 @@ def score(
 
                 show(color, lambda page: report_page(page, report, verbose=verbose))
             complaints += _write_reports(reports, report, found)
-        _write_data(files, found, attributes, output=output, enriched=enriched)
+        if output is not None:
+            with writing(output):
+                write_results(output, run_rows(found.result, include_values=include_values))
+        if enriched is not None:
+            with writing(enriched):
+                write_enriched(enriched, files.documents(), attributes)
         end([*files.mistakes, *complaints], decision.exit_code)
 
 
@@ -320,18 +342,6 @@ def _goldens(names: tuple[str, ...], criterion_file: str | None, threshold: Deci
     criterion = None if criterion_file is None else load_criterion(criterion_file)
     goldens = load_goldens(*names, criterion=criterion)
     return goldens if threshold is None else goldens.with_threshold(threshold)
-
-
-def _write_data(
-    files: TraceFiles, found: Replay, attributes: ScoreAttributes, *, output: Path | None, enriched: Path | None
-) -> None:
-    """Write results as a table, and spans with their scores, where they are asked for."""
-    if output is not None:
-        with writing(output):
-            write_results(output, run_rows(found.result))
-    if enriched is not None:
-        with writing(enriched):
-            write_enriched(enriched, files.documents(), attributes)
 
 
 def _replay(
@@ -403,9 +413,10 @@ def _scorer(
 
 def _decide_against(baseline_file: str) -> Callable[..., ExitDecision]:
     # Imported when asked for: reading an earlier document takes models of its own.
-    from goldspan.collector_processor.replay.baseline import decide_against, load_baseline  # noqa: PLC0415
+    from goldspan.collector_processor.replay.baseline import decide_against  # noqa: PLC0415
+    from goldspan.collector_processor.replay.scored_runs import load_run  # noqa: PLC0415
 
-    return partial(decide_against, load_baseline(Path(baseline_file)))
+    return partial(decide_against, load_run(Path(baseline_file)))
 
 
 def _judge(file: str, jobs: int) -> Judge:

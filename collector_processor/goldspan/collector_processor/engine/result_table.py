@@ -6,6 +6,7 @@ types and order of the columns.
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -24,6 +25,8 @@ from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import ToolCall
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, Finding, Label, MetricCall, Reason, Verdict
 
+TABLE_SUFFIXES = (".parquet", ".arrow")
+"""How the names of files with a table end."""
 ARGUMENT_LEVEL = "argument"
 """The level below those of evaluations: `session`, `turn`, `call`."""
 
@@ -80,6 +83,12 @@ class ResultRow(NamedTuple):
     result_id: str | None
     """The id of the result in every output; an argument has its call's. None where nothing is emitted: a golden that
     was never seen, a session without golden."""
+    attributes: str | None
+    """The attributes of the session that were asked for, as a JSON object; None where it has none of them."""
+    expected: str | None
+    """The value that the golden expects of an argument, as JSON; None unless values are included."""
+    actual: str | None
+    """The value that was passed, as JSON; None unless values are included, and where none was passed."""
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -91,8 +100,15 @@ _JUDGED = {
 }
 
 
-def result_rows(result: SessionResult) -> Iterator[ResultRow]:
+def result_rows(result: SessionResult, *, include_values: bool = False) -> Iterator[ResultRow]:
     """Yield the rows of a complete run: each level by the golden, then each metric."""
+    session = result.session
+    text = _json(session.attributes) if session is not None and session.attributes else None
+    for row in _rows(result, include_values=include_values):
+        yield row if text is None else row._replace(attributes=text)
+
+
+def _rows(result: SessionResult, *, include_values: bool) -> Iterator[ResultRow]:
     if result.session is None:
         if result.golden is not None:
             yield from never_seen_rows([result.golden])
@@ -109,10 +125,10 @@ def result_rows(result: SessionResult) -> Iterator[ResultRow]:
             **_verdict(result.verdict),
         )
     for evaluation in evaluations_of(result, complete=True):
-        yield from evaluation_rows(evaluation)
+        yield from evaluation_rows(evaluation, include_values=include_values)
 
 
-def evaluation_rows(evaluation: Evaluation) -> Iterator[ResultRow]:
+def evaluation_rows(evaluation: Evaluation, *, include_values: bool = False) -> Iterator[ResultRow]:
     """Yield the row of an evaluation and, for a call, those of its arguments."""
     row, detail = _row(evaluation), evaluation.detail
     match detail:
@@ -127,7 +143,8 @@ def evaluation_rows(evaluation: Evaluation) -> Iterator[ResultRow]:
             )
             yield row
             for argument in detail.arguments:
-                yield _argument_row(row, argument, detail)
+                one = _argument_row(row, argument, detail)
+                yield _with_values(one, argument) if include_values else one
             label = Label.FAIL.value if detail.extra_arguments_count else None
             bare = _argument_of(row)
             for name in detail.extra_arguments:
@@ -171,6 +188,9 @@ def _row(evaluation: Evaluation) -> ResultRow:
         ended=_time(evaluation.timestamp),
         incomplete=evaluation.incomplete,
         result_id=evaluation.id,
+        attributes=None,
+        expected=None,
+        actual=None,
     )
 
 
@@ -181,10 +201,10 @@ def never_seen_rows(goldens: Iterable[Golden]) -> Iterator[ResultRow]:
         yield _EMPTY._replace(golden=plain(golden.key), golden_set=plain(golden.golden_set), reason=reason)
 
 
-def run_rows(run: ScoringResult) -> Iterator[ResultRow]:
+def run_rows(run: ScoringResult, *, include_values: bool = False) -> Iterator[ResultRow]:
     """Yield the rows of all sessions, in the order of the run, then those of goldens that were never seen."""
     for result in run.sessions:
-        yield from result_rows(result)
+        yield from result_rows(result, include_values=include_values)
     yield from never_seen_rows(run.never_seen)
 
 
@@ -289,6 +309,16 @@ def _argument_row(row: ResultRow, argument: ArgumentResult, call: CallResult) ->
         reason=None if reason is None else reason.value,
         outcome=argument.outcome.value,
     )
+
+
+def _json(value: object) -> str:
+    return json.dumps(plain(value), ensure_ascii=False)
+
+
+def _with_values(row: ResultRow, argument: ArgumentResult) -> ResultRow:
+    passed = argument.outcome in {ArgumentOutcome.MATCHED, ArgumentOutcome.MISMATCHED}
+    actual = _json(argument.actual_value) if passed else None
+    return row._replace(expected=_json(argument.expected_value), actual=actual)
 
 
 def _why_unknown(argument: ArgumentResult, call: CallResult) -> Reason | None:

@@ -7,16 +7,21 @@ if the golden still expects the same tool and arguments there.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
+from goldspan.collector_processor.replay.intervals import LEVEL, fewer_by_chance
+from goldspan.collector_processor.replay.scored_runs import (
+    NamedRun,
+    ScoredCall,
+    ScoredMetric,
+    ScoredPart,
+    ScoredRun,
+    ScoredSession,
+    set_name,
+)
 from goldspan.collector_processor.replay.summary_and_exit_code import (
     CoverageMode,
     ExitDecision,
@@ -29,115 +34,18 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
     totals,
     unseen_goldens,
 )
-from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.results import CallResult, SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.verdict import REASON_TEXT, Label, MetricResult, MetricVerdict, Reason, Verdict
 from goldspan.scoring.wording import counted, printable, score_text
 
-_MOST_MISTAKES = 10
-_HINT = "expected the document of an earlier `goldspan score --format json`"
-
-
-class _Part(BaseModel):
-    """The little of the document that is compared; what later versions add is ignored."""
-
-    model_config = ConfigDict(frozen=True, strict=True)
-
-
-class _Scored(_Part):
-    score: float | None
-    label: str
-    reason: str | None
-
-
-class _Call(_Scored):
-    tool: str
-    expected_index: int | None
-    expected_arguments: dict[str, Any] | None
-
-
-class _Turn(_Part):
-    expected_index: int | None
-    calls: list[_Call]
-
-
-class _Metric(_Part):
-    name: str
-    threshold: float | None
-    score: float | None
-    label: str | None
-    reason: str | None
-
-
-class _Session(_Scored):
-    id: str | None
-    golden: str | None
-    golden_set: str | None
-    metric: str
-    criterion: str
-    turns: list[_Turn]
-    metrics: list[_Metric] = []
-    """None in documents of versions that had no other metrics."""
-
-
-class _Golden(_Part):
-    golden: str
-    golden_set: str
-
-
-class _Repeat(_Golden, _Scored):
-    pass
-
-
-class _Document(_Part):
-    sessions: list[_Session]
-    never_seen: list[_Golden]
-    repeats: list[_Repeat] = []
-    """None in documents of versions that had no golden with `repeat`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """An earlier run, read from its JSON document."""
-
-    name: str
-    """The file, for people."""
-    document: _Document
-
-    @classmethod
-    def of(cls, name: str, document: object) -> Baseline:
-        """Take a document that was parsed already. Raises `FileError` with everything that is wrong with it."""
-        try:
-            return cls(name, _Document.model_validate(document))
-        except ValidationError as error:
-            places = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()[:_MOST_MISTAKES]]
-            raise FileError(*(Mistake(name, at, f"{message}; {_HINT}") for at, message in places)) from None
-
-
 _GoldenKey = tuple[str, str, str]
 """Golden set without version, golden, metric."""
 
 
-def load_baseline(path: Path) -> Baseline:
-    """Read the document of an earlier run. Raises `FileError` with everything that is wrong with it."""
-    try:
-        # Whatever is not a number JSON knows must not pass for one.
-        document = json.loads(path.read_bytes(), parse_constant=_refuse)
-    except OSError as error:
-        raise FileError(Mistake(str(path), "", f"cannot be read: {error.strerror or error}; {_HINT}")) from None
-    except (ValueError, RecursionError):
-        raise FileError(Mistake(str(path), "", f"is not a JSON document; {_HINT}")) from None
-    return Baseline.of(str(path), document)
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(constant)
-
-
 def decide_against(
-    baseline: Baseline,
+    baseline: NamedRun,
     result: ScoringResult,
     *,
     recognised: int,
@@ -153,36 +61,77 @@ def decide_against(
     if regressions:
         reasons.append(f"{counted(len(regressions), 'regression')} since {printable(Path(baseline.name).name)}")
     reasons += too_low(totals(result), fail_under)
-    return ExitDecision(1 if reasons else 0, tuple(reasons), regressions)
+    pairs = [(name, now, before) for name, now, before in _pairs(baseline.run, result) if before is not None]
+    failed = [(name, now) for name, now, before in pairs if before.label == Label.FAIL]
+    fixed = tuple(name for name, now in failed if now.verdict.label is Label.PASS)
+    worse = {name for name, now, before in pairs if _is_worse(before, now, coverage)}
+    known = frozenset(name for name, now in failed if now.verdict.label is Label.FAIL and name not in worse)
+    return ExitDecision(1 if reasons else 0, tuple(reasons), regressions, fixed, known)
 
 
-def regressions_since(baseline: Baseline, result: ScoringResult, coverage: CoverageMode) -> Iterator[str]:
+def _is_worse(before: ScoredSession, now: SessionResult, coverage: CoverageMode) -> bool:
+    return any(_since("", before, now, strict=coverage is CoverageMode.STRICT))
+
+
+def regressions_since(baseline: NamedRun, result: ScoringResult, coverage: CoverageMode) -> Iterator[str]:
     """Say what got worse, a sentence each.
 
     That is a session or a call that passed, or scored higher by the same criterion, or was evaluated where it no longer
     is; a new session that fails; and a golden that is not seen any more, or is new and not seen. What could not be
-    evaluated or seen only counts with strict coverage. A golden with `repeat` counts as a whole, not its single runs.
+    evaluated or seen only counts with strict coverage. A golden with `repeat` counts as a whole, not its single runs;
+    so do the runs of a session of which some failed before: they are worse where chance explains that in fewer than
+    5 of 100 cases.
     """
     strict = coverage is CoverageMode.STRICT
-    for name, now, before in _pairs(baseline.document, result):
-        if now.repeated:
+    flaky = _flaky(baseline.run)
+    for name, now, before in _pairs(baseline.run, result):
+        if now.repeated or (_key(now), _id(now)) in flaky:
             continue
         if before is None:
             if now.verdict.label is Label.FAIL or (strict and gaps(now)):
                 yield f"{name}: new, {_worst_words(now)}"
             yield from (f"{name}, {line}" for line in _metrics((), now, strict=strict))
             continue
-        comparable = before.criterion == now.criterion
-        if worse := _worse(before, now.verdict, comparable=comparable, strict=strict):
-            yield f"{name}: {worse}"
-        yield from (f"{name}, {line}" for line in _calls(before, now, comparable=comparable, strict=strict))
-        yield from (f"{name}, {line}" for line in _metrics(before.metrics, now, strict=strict))
-    yield from _repeats(baseline.document, result, strict=strict)
+        yield from _since(name, before, now, strict=strict)
+    yield from _flaky_and_worse(flaky, result)
+    yield from _repeats(baseline.run, result, strict=strict)
     if strict:
-        yield from _gone(baseline.document, result)
+        yield from _gone(baseline.run, result)
 
 
-def _pairs(document: _Document, result: ScoringResult) -> Iterator[tuple[str, SessionResult, _Session | None]]:
+def _since(name: str, before: ScoredSession, now: SessionResult, *, strict: bool) -> Iterator[str]:
+    comparable = before.criterion == now.criterion
+    if worse := _worse(before, now.verdict, comparable=comparable, strict=strict):
+        yield f"{name}: {worse}"
+    yield from (f"{name}, {line}" for line in _calls(before, now, comparable=comparable, strict=strict))
+    yield from (f"{name}, {line}" for line in _metrics(before.metrics, now, strict=strict))
+
+
+_Runs = Mapping[tuple[_GoldenKey, str], tuple[int, int]]
+"""How many runs of a session passed, and how many were judged, by golden and session id."""
+
+
+def _flaky(document: ScoredRun) -> _Runs:
+    """Return the sessions of which some runs passed before, and some failed."""
+    labels: defaultdict[tuple[_GoldenKey, str], list[str]] = defaultdict(list)
+    for one in document.sessions:
+        if one.id is not None and one.golden is not None and one.label != Label.NOT_EVALUATED:
+            labels[(set_name(one.golden_set), one.golden, one.metric), one.id].append(one.label)
+    counts = {key: (found.count(Label.PASS), len(found)) for key, found in labels.items()}
+    return {key: (passed, runs) for key, (passed, runs) in counts.items() if 0 < passed < runs}
+
+
+def _flaky_and_worse(flaky: _Runs, result: ScoringResult) -> Iterator[str]:
+    for key, (passed_before, runs_before) in flaky.items():
+        now = [one for one in result.sessions if (_key(one), _id(one)) == key and not one.repeated]
+        labels = [one.verdict.label for one in now if one.verdict.label is not Label.NOT_EVALUATED]
+        passed, runs = labels.count(Label.PASS), len(labels)
+        if runs and fewer_by_chance(passed_before, runs_before, passed, runs) < 1 - LEVEL:
+            before = f"{passed_before} of {counted(runs_before, 'run')} passed before"
+            yield f"{printable(key[1])}: {before}, now {passed} of {runs}"
+
+
+def _pairs(document: ScoredRun, result: ScoringResult) -> Iterator[tuple[str, SessionResult, ScoredSession | None]]:
     """Pair each session of now with its own of before."""
     by_golden, by_run = _found_again(document)
     numbers = run_numbers(result.sessions)
@@ -197,22 +146,22 @@ def _pairs(document: _Document, result: ScoringResult) -> Iterator[tuple[str, Se
 
 
 def _found_again(
-    document: _Document,
-) -> tuple[Mapping[_GoldenKey, list[_Session]], Mapping[tuple[_GoldenKey, str, int], _Session]]:
+    document: ScoredRun,
+) -> tuple[Mapping[_GoldenKey, list[ScoredSession]], Mapping[tuple[_GoldenKey, str, int], ScoredSession]]:
     """Return the sessions of before by golden, and by golden, id and run."""
-    by_golden: defaultdict[_GoldenKey, list[_Session]] = defaultdict(list)
-    by_run: dict[tuple[_GoldenKey, str, int], _Session] = {}
+    by_golden: defaultdict[_GoldenKey, list[ScoredSession]] = defaultdict(list)
+    by_run: dict[tuple[_GoldenKey, str, int], ScoredSession] = {}
     runs: Counter[tuple[_GoldenKey, str]] = Counter()
     for one in document.sessions:
         if one.id is not None:
-            key = (_set_name(one.golden_set or ""), one.golden or "", one.metric)
+            key = (set_name(one.golden_set or ""), one.golden or "", one.metric)
             runs[key, one.id] += 1
             by_golden[key].append(one)
             by_run[key, one.id, runs[key, one.id]] = one
     return by_golden, by_run
 
 
-def _calls(before: _Session, now: SessionResult, *, comparable: bool, strict: bool) -> Iterator[str]:
+def _calls(before: ScoredSession, now: SessionResult, *, comparable: bool, strict: bool) -> Iterator[str]:
     known = {(turn.expected_index, call.expected_index): call for turn in before.turns for call in turn.calls}
     for turn in now.turns:
         for call in turn.calls:
@@ -224,11 +173,11 @@ def _calls(before: _Session, now: SessionResult, *, comparable: bool, strict: bo
                 yield f"{place}{printable(call.expected.name)}: {worse}"
 
 
-def _repeats(document: _Document, result: ScoringResult, *, strict: bool) -> Iterator[str]:
+def _repeats(document: ScoredRun, result: ScoringResult, *, strict: bool) -> Iterator[str]:
     """Say which goldens with `repeat` passed and no longer do; the number of their runs that passed may differ."""
-    known = {(_set_name(one.golden_set), one.golden): one for one in document.repeats}
+    known = {(set_name(one.golden_set), one.golden): one for one in document.repeats}
     for now in result.repeats:
-        was = known.get((_set_name(now.golden.golden_set), str(plain(now.golden.key))))
+        was = known.get((set_name(now.golden.golden_set), str(plain(now.golden.key))))
         if was is None:
             unknown = now.label is not Label.PASS or any(map(gaps, now.runs))
             worse = now.label is Label.FAIL or (strict and unknown)
@@ -239,7 +188,7 @@ def _repeats(document: _Document, result: ScoringResult, *, strict: bool) -> Ite
             yield f"golden {printable(now.golden.key)}: {before} {now}"
 
 
-def _metrics(before: Iterable[_Metric], now: SessionResult, *, strict: bool) -> Iterator[str]:
+def _metrics(before: Iterable[ScoredMetric], now: SessionResult, *, strict: bool) -> Iterator[str]:
     """Say which metrics with a threshold got worse; one that only informs breaks no build."""
     known = {one.name: one for one in before if one.threshold is not None}
     for one in now.metrics:
@@ -247,7 +196,7 @@ def _metrics(before: Iterable[_Metric], now: SessionResult, *, strict: bool) -> 
             yield f"{one.name}: {worse}"
 
 
-def _metric_worse(was: _Metric | None, now: MetricResult, *, strict: bool) -> str:
+def _metric_worse(was: ScoredMetric | None, now: MetricResult, *, strict: bool) -> str:
     """Say how a metric with a threshold is worse than before, if it was there; nothing if it is not."""
     verdict = now.verdict
     lost = strict and now.needs_golden and is_gap(verdict)
@@ -263,7 +212,7 @@ def _is_lower(now: float | None, before: float | None) -> bool:
     return before is not None and now is not None and now < before
 
 
-def _same_call(was: _Call, call: CallResult) -> bool:
+def _same_call(was: ScoredCall, call: CallResult) -> bool:
     return (
         call.expected is not None
         and was.tool == plain(call.expected.name)
@@ -271,7 +220,7 @@ def _same_call(was: _Call, call: CallResult) -> bool:
     )
 
 
-def _worse(before: _Scored, now: Verdict, *, comparable: bool, strict: bool) -> str:
+def _worse(before: ScoredPart, now: Verdict, *, comparable: bool, strict: bool) -> str:
     """Say how it is worse than before; nothing if it is not."""
     if now.reason is Reason.NOTHING_EXPECTED or now.reason is Reason.NO_GOLDEN:
         return ""
@@ -284,11 +233,11 @@ def _worse(before: _Scored, now: Verdict, *, comparable: bool, strict: bool) -> 
     return ""
 
 
-def _gone(document: _Document, result: ScoringResult) -> Iterator[str]:
-    unseen = {(_set_name(one.golden_set), one.golden) for one in document.never_seen}
-    seen = {(_set_name(one.golden_set or ""), one.golden) for one in document.sessions if one.id is not None}
+def _gone(document: ScoredRun, result: ScoringResult) -> Iterator[str]:
+    unseen = {(set_name(one.golden_set), one.golden) for one in document.never_seen}
+    seen = {(set_name(one.golden_set or ""), one.golden) for one in document.sessions if one.id is not None}
     goldens = unseen_goldens(result)
-    for key, name in dict.fromkeys(((_set_name(g.golden_set), plain(g.key)), printable(g.key)) for g in goldens):
+    for key, name in dict.fromkeys(((set_name(g.golden_set), plain(g.key)), printable(g.key)) for g in goldens):
         if key not in unseen:
             yield f"{name}: {'seen before' if key in seen else 'new'}, now {REASON_TEXT[Reason.GOLDEN_NEVER_SEEN]}"
 
@@ -300,7 +249,7 @@ def _worst_words(now: SessionResult) -> str:
     return _words(now.verdict)
 
 
-def _words(one: _Scored | _Metric | Verdict | MetricVerdict) -> str:
+def _words(one: ScoredPart | ScoredMetric | Verdict | MetricVerdict) -> str:
     if one.label == Label.NOT_EVALUATED:
         known: Mapping[str, str] = {reason.value: words for reason, words in REASON_TEXT.items()}
         return f"not evaluated ({known.get(one.reason or '', one.reason or 'no reason')})"
@@ -315,12 +264,8 @@ def _key(result: SessionResult) -> _GoldenKey:
     golden = result.golden
     if golden is None:
         return "", "", result.metric
-    return _set_name(golden.golden_set), str(plain(golden.key)), result.metric
+    return set_name(golden.golden_set), str(plain(golden.key)), result.metric
 
 
 def _id(result: SessionResult) -> str:
     return "" if result.session is None else str(plain(result.session.id))
-
-
-def _set_name(label: str) -> str:
-    return label.rpartition("@")[0] or label

@@ -228,7 +228,7 @@ def _slim(result: SessionResult, session: Session) -> SessionResult:
     last = session.turns[-1] if session.turns else Turn()
     return replace(
         result,
-        session=replace(session, turns=(Turn(root=last.root, start=_started(session), end=last.end),), attributes={}),
+        session=replace(session, turns=(Turn(root=last.root, start=_started(session), end=last.end),)),
         metrics=tuple(map(_slim_metric, result.metrics)),
     )
 

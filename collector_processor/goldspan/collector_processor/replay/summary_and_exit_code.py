@@ -185,6 +185,10 @@ class ExitDecision:
     """None where the exit code is 0."""
     regressions: tuple[str, ...] | None = None
     """What got worse since an earlier run, a sentence each; None where there was no run to compare with."""
+    fixed: tuple[str, ...] = ()
+    """The names of sessions that failed in the earlier run and pass now."""
+    known_failures: frozenset[str] = frozenset()
+    """The names of sessions that fail as they did in the earlier run."""
 
 
 def decide_exit_code(

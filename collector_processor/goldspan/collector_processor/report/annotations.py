@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from msgspec import Struct
 
@@ -14,6 +15,8 @@ from goldspan.scoring.result_words import SessionWords
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 from goldspan.scoring.wording import LABEL_WORDS, counted, printable, score_text, shorten
 
+_MOST_ANNOTATIONS = 10
+"""GitHub shows no more of a step; the comment has the others."""
 _MOST_LINES = 10
 _LONGEST_LINE = 400
 
@@ -31,9 +34,14 @@ class Annotation(Struct, frozen=True, gc=False):
     """One or more lines."""
 
 
-def annotate(report: Report) -> Iterator[Annotation]:
-    """Yield what failed and what was not evaluated, worst first; as errors only if the run failed."""
+def annotate(report: Report, *, known: bool = True) -> Iterator[Annotation]:
+    """Yield what failed and what was not evaluated, worst first; as errors only if the run failed.
+
+    Without `known` those are left out that failed in the run before as they do now.
+    """
     for session in report.worst_first():
+        if not known and session.name in report.known_failures:
+            continue
         unknown = session.has_golden and session.label is Label.NOT_EVALUATED and session.reason
         # One of several runs is judged with the others, below.
         if not session.result.repeated and (session.failed or unknown):
@@ -59,7 +67,7 @@ def _of_session(report: Report, session: SessionWords) -> Annotation:
 
 def github_report(report: Report) -> str:
     """Return a workflow command a line; GitHub shows them on the lines of a pull request."""
-    return "".join(map(_workflow_command, annotate(report)))
+    return "".join(map(_workflow_command, islice(annotate(report, known=False), _MOST_ANNOTATIONS)))
 
 
 def gitlab_report(report: Report) -> str:

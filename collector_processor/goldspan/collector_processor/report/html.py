@@ -98,21 +98,11 @@ def html_report(report: Report) -> str:
 
 
 def _page(report: Report) -> Iterator[str]:
-    folder = resources.files("goldspan.collector_processor.report")
     mistakes = _Mistakes((*report.sessions, *report.without_golden))
-    style = (folder / "html_page.css").read_text("utf-8") + mistakes.style()
-    script = (folder / "html_page.js").read_text("utf-8")
-    policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
     sets = html_text(", ".join(report.golden_sets))
     title = sets or ("Without goldens" if report.metrics else "No golden set")
-    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">'
-    yield f"<title>{report.word}: {sets or 'goldspan'}</title>\n<style>{style}</style>\n</head>\n<body>"
+    script = _file("html_page.js")
+    yield _head(f"{report.word}: {sets or 'goldspan'}", mistakes.style(), script)
     yield f'<header><p class="made">goldspan · tool call arguments</p><h1>{title}</h1>'
     yield f'<p class="conclusion {"fail" if report.failed else "pass"}"><strong>{report.mark} {report.word}</strong> '
     yield f"{html_text(report.because)}</p>"
@@ -122,6 +112,10 @@ def _page(report: Report) -> Iterator[str]:
     yield from _summary(report)
     if report.regressions:
         yield from _listing("Regressed", report.regressions, opened=True)
+    if report.fixed:
+        yield from _listing("Fixed", report.fixed, opened=len(report.fixed) <= _MOST_OPEN)
+    if report.known_failures:
+        yield from _listing("Failed before, too", sorted(report.known_failures), opened=False)
     yield from _filter(report)
     yield from mistakes.panel()
     yield "<main>"
@@ -137,6 +131,33 @@ def _page(report: Report) -> Iterator[str]:
         lines = [f"{code}: {text}" for code, text in report.problems]
         yield from _listing("Problems", lines, opened=len(lines) <= _MOST_OPEN)
     yield f"<script>{script}</script>\n</body>\n</html>"
+
+
+def html_page(title: str, body: str) -> str:
+    """Return a page in the dress of the report, without any script; `body` is HTML, `title` text."""
+    return f"{_head(html_text(title))}\n{body}\n</body>\n</html>\n"
+
+
+def _head(title: str, more_style: str = "", script: str = "") -> str:
+    """Return everything before the content; only this style and this script may be in the page."""
+    style = _file("html_page.css") + more_style
+    scripts = f"script-src '{_digest(script)}'; " if script else ""
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; {scripts}img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return "\n".join(
+        (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">',
+            f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>",
+        )
+    )
+
+
+def _file(name: str) -> str:
+    return (resources.files("goldspan.collector_processor.report") / name).read_text("utf-8")
 
 
 def html_text(text: str) -> str:

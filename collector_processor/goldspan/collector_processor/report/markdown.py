@@ -44,41 +44,48 @@ def markdown_report(report: Report) -> str:
 
 def _blocks(report: Report) -> Iterator[str]:
     yield f"### {report.mark} goldspan: {report.word}"
-    yield _prose(report.because)
+    yield prose_text(report.because)
     if report.first_difference:
-        yield f"{report.first_head}: {_code(shorten(report.first_difference, _LONGEST_LINE))}"
-    yield _bullets([f"**{label}** {_prose(text)}" for label, text in report.summary])
+        yield f"{report.first_head}: {code_text(shorten(report.first_difference, _LONGEST_LINE))}"
+    yield _bullets([f"**{label}** {prose_text(text)}" for label, text in report.summary])
     if report.regressions:
         yield "**Regressed**"
-        yield _bullets(list(map(_prose, report.regressions)))
+        yield _bullets(list(map(prose_text, report.regressions)))
+    if report.fixed:
+        yield "**Fixed**"
+        yield _bullets(list(map(code_text, report.fixed)))
     if report.metrics:
         yield _metric_table(report.metrics)
     sessions = [one for one in report.worst_first() if one.has_golden or one.failed]
-    if sessions:
-        yield _table(sessions)
+    known = [one for one in sessions if one.name in report.known_failures]
+    new = [one for one in sessions if one.name not in report.known_failures]
+    if new:
+        yield _table(new)
     yield from _lists(report)
-    yield from (_details(one) for one in sessions if one.failed or one.label is not Label.PASS)
+    yield from (_details(one) for one in new if one.failed or one.label is not Label.PASS)
+    if known:
+        yield _folded(f"{counted(len(known), 'session')} that failed before, too", _table(known))
 
 
 def _lists(report: Report) -> Iterator[str]:
     """Yield goldens with several runs, what to do, and what could not be read."""
     if report.repeats:
         yield _bullets(
-            [f"{MARKS[one.label]} golden {_code(one.golden.key)}: {_prose(str(one))}" for one in report.repeats]
+            [f"{MARKS[one.label]} golden {code_text(one.golden.key)}: {prose_text(str(one))}" for one in report.repeats]
         )
     if report.hints:
-        lines = [f"**{_prose(seen)}**: {_prose(helps)}" for seen, helps in report.hints]
+        lines = [f"**{prose_text(seen)}**: {prose_text(helps)}" for seen, helps in report.hints]
         yield _folded("What to do", _bullets(lines))
     if report.problems:
-        lines = [_prose(f"{code}: {text}") for code, text in report.problems]
+        lines = [prose_text(f"{code}: {text}") for code, text in report.problems]
         yield _folded(f"{counted(len(lines), 'problem')} in the traces", _bullets(lines))
 
 
 def _metric_table(metrics: Sequence[MetricTotals]) -> str:
     lines = ["| | without goldens | score | passed | failed | not evaluated |", "|---|---|---:|---:|---:|---|"]
     for one in metrics:
-        gaps = f"{one.gaps:,}: {_prose(one.reasons)}" if one.gaps else "0"
-        name = f"{_code(one.name)}, {one.unit}s"
+        gaps = f"{one.gaps:,}: {prose_text(one.reasons)}" if one.gaps else "0"
+        name = f"{code_text(one.name)}, {one.unit}s"
         lines.append(
             f"| {MARKS[one.label]} | {name} | {number_text(one.score)} | {one.passed:,} | {one.failed:,} | {gaps} |"
         )
@@ -92,7 +99,7 @@ def _table(sessions: Sequence[SessionWords]) -> str:
         cells = [
             MARKS[session.label],
             score_text(session.score).strip(),
-            _code(shorten(session.name, _LONGEST_NAME)),
+            code_text(shorten(session.name, _LONGEST_NAME)),
             "" if session.result.preset or not session.has_golden else _calls_right(session.result),
             "; ".join(_notes(session)),
         ]
@@ -115,7 +122,7 @@ def _notes(session: SessionWords) -> Iterator[str]:
     result = session.result
     forbidden = dict.fromkeys(call.actual.name for turn in result.turns for call in turn.violations if call.actual)
     if forbidden:
-        yield f"forbidden, but called: {', '.join(map(_code, forbidden))}"
+        yield f"forbidden, but called: {', '.join(map(code_text, forbidden))}"
     if result.preset and session.has_golden:
         yield f"scored by {_plain(result.preset)}"
     for metric in result.metrics if session.has_golden else filter(is_broken, result.metrics):
@@ -145,12 +152,12 @@ def _bullets(lines: Sequence[str]) -> str:
     return "\n".join(kept)
 
 
-def _code(text: str) -> str:
+def code_text(text: str) -> str:
     """Write text as code in a table, whatever backticks and bars are in it."""
     return f"<code>{_plain(text)}</code>"
 
 
-def _prose(text: str) -> str:
+def prose_text(text: str) -> str:
     """Write a sentence as text; plain words between backticks stay code."""
     parts = re.split(r"((?<!\\)`[\w .:=-]+`)", shorten(printable(text), _LONGEST_LINE))
     return "".join(part if index % 2 else _plain(part) for index, part in enumerate(parts))

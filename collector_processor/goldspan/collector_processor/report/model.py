@@ -51,6 +51,10 @@ class Report(Struct, frozen=True, gc=False):
     """The metrics that need no golden, over all sessions."""
     repeats: tuple[RepeatResult, ...]
     regressions: tuple[str, ...]
+    fixed: tuple[str, ...]
+    """Sessions that failed in the run that this one is compared with, and pass."""
+    known_failures: frozenset[str]
+    """Sessions that fail as they did in that run."""
     hints: tuple[Hint, ...]
     problems: tuple[tuple[str, str], ...]
     never_seen: tuple[Golden, ...]
@@ -77,11 +81,15 @@ class Report(Struct, frozen=True, gc=False):
         return WRONG if self.failed else RIGHT
 
     def worst_first(self) -> list[SessionWords]:
-        """Return the sessions, failed ones first, each label by its score; those without golden last of a label."""
+        """Return the sessions, failed ones first, each label by its score; those without golden last of a label.
 
-        def order(session: SessionWords) -> tuple[int, bool, Fraction]:
+        Those that failed in the run before as they do now come after those that are new.
+        """
+
+        def order(session: SessionWords) -> tuple[int, bool, bool, Fraction]:
             label = Label.FAIL if session.failed else session.label
-            return WORST_FIRST.index(label), session.score is None, session.score or Fraction(0)
+            known = session.name in self.known_failures
+            return WORST_FIRST.index(label), known, session.score is None, session.score or Fraction(0)
 
         return sorted((*self.sessions, *self.without_golden), key=order)
 
@@ -113,6 +121,8 @@ def build_report(
         metrics=metric_totals(result),
         repeats=result.repeats,
         regressions=decision.regressions or (),
+        fixed=decision.fixed,
+        known_failures=decision.known_failures,
         hints=tuple(hints_for_run(result, sums, advice)),
         problems=problem_texts(result.problems),
         # Each once that a report can tell from the others.

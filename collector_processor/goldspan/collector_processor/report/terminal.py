@@ -25,6 +25,7 @@ from goldspan.scoring.wording import (
     WRONG,
     Page,
     counted,
+    listed,
     number_text,
     plain_line,
     shorten,
@@ -88,6 +89,10 @@ def _sums(page: Page, report: Report) -> None:
     metric_rows(page, report.metrics)
     problem_rows(page, report.problems, label=_LABEL)
     _regressions(page, report.regressions)
+    if report.fixed:
+        page.paragraph(listed(report.fixed), label=f"{'fixed':<{_LABEL}}")
+    if report.known_failures:
+        page.paragraph(listed(sorted(report.known_failures)), label=f"{'as before':<{_LABEL}}")
 
 
 def problem_rows(page: Page, problems: Sequence[tuple[str, str]], *, label: int) -> None:
