@@ -12,15 +12,17 @@ import click
 from goldspan.collector_processor.cli.input_output import (
     COLOR,
     FORMAT,
+    TRACES,
     VERBOSE,
+    NamedTraces,
     complain,
     end,
     file_errors,
+    open_traces,
     read_with_progress,
     show,
     write_json,
 )
-from goldspan.collector_processor.cli.trace_sources import TRACES, NamedTraces, open_traces
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.comparison_of_runs import Comparison, Side
 from goldspan.collector_processor.replay.comparison_of_runs import compare as compare_sides
@@ -29,7 +31,7 @@ from goldspan.collector_processor.replay.scored_runs import NamedRun, ScoredSess
 from goldspan.collector_processor.whole_files import write_text
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.goldens import load_goldens
-from goldspan.scoring.metrics.metric_registry import WITHOUT_GOLDEN
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 
 _BY = {

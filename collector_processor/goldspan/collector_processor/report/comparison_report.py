@@ -41,8 +41,8 @@ class _Section(NamedTuple):
 
 def conclusion(comparison: Comparison) -> str:
     """Return the sentence that a person takes along."""
-    rows = (*comparison.overall, *comparison.metrics)
-    first = next((row for row in rows if row.change in _CLEAR), next(iter(rows), None))
+    sums = (*comparison.overall, *comparison.metrics)
+    first = next((row for row in sums if row.change in _CLEAR), next(iter(sums), None))
     if first is None:
         return "Nothing was evaluated on both sides"
     said = f"{_CLEAR.get(first.change, 'no clear difference')}: {first.name} {_shares(first)}"
