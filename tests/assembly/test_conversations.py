@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.span_facts import SpanEvidence, SpanFacts
+from goldspan.mappers.span_facts import SpanEvidence, SpanFacts, value_digest
 from goldspan.scoring.sessions import ToolCall, UserMessages
 from rigs.span_facts import agent, captured, model, plain, tool
 
@@ -85,8 +85,10 @@ def test_the_same_message_to_a_model_without_history_is_another_turn() -> None:
 
 
 def booking(number: int, error: str | None = TAKEN, **facts: object) -> SpanFacts:
-    evidence = SpanEvidence(failed=False) if "result" in facts else SpanEvidence()
-    return tool("t", f"b{number}", "root", name="book", start=number, error=error, facts=facts, evidence=evidence)
+    status = None if error is None else value_digest(error)
+    evidence = SpanEvidence(failed=False if "result" in facts else None, status=status)
+    times = {"start": number, "end": number + 1}
+    return tool("t", f"b{number}", "root", name="book", **times, error=error, facts=facts, evidence=evidence)
 
 
 def test_a_status_that_is_copied_over_a_span_with_a_result_is_no_failure() -> None:
@@ -100,8 +102,10 @@ def test_a_status_that_is_copied_over_a_span_with_a_result_is_no_failure() -> No
         booking(5),
         booking(5, result=captured("booked"), error_is_named=True),
         booking(5, "another reason", result=captured("booked")),
-        booking(5, result=captured("booked")).changed(evidence=SpanEvidence(failed=True)),
-        booking(5, result=captured("booked")).changed(evidence=SpanEvidence(failed=False, names_error=True)),
+        booking(5, result=captured("booked")).changed(evidence=SpanEvidence(failed=True, status=value_digest(TAKEN))),
+        booking(5, result=captured("booked")).changed(
+            evidence=SpanEvidence(failed=False, names_error=True, status=value_digest(TAKEN))
+        ),
     ],
     ids=["no result", "an attribute", "another status", "the result names an error", "an own attribute"],
 )

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.span_facts import RequestEvidence, ResultEvidence, SpanEvidence, SpanFacts, value_digest
+from goldspan.mappers.span_facts import (
+    ContextFacts,
+    RequestEvidence,
+    ResultEvidence,
+    SpanEvidence,
+    SpanFacts,
+    value_digest,
+)
 from goldspan.scoring.sessions import Doubt, DoubtedFact
-from rigs.span_facts import agent, model, tool
+from rigs.span_facts import agent, captured, model, tool
 
 X, Y = {"x": 1}, {"y": 2}
 
@@ -36,6 +43,12 @@ def asks(*requests: tuple[str, Mapping[str, Any] | None, str | None], response: 
 def speaking(span: str, start: float, parent: str = "root", **evidence: Any) -> SpanFacts:
     """A model's span of which a dialect read nothing."""
     return model("t", span, parent, start=start, end=start + 0.5, evidence=SpanEvidence(**evidence))
+
+
+def told(span: str, start: float, text: str | None) -> SpanFacts:
+    """An agent below the root that was given a user's message."""
+    context = ContextFacts() if text is None else ContextFacts(captured(text))
+    return agent("t", span, "root", start=start, end=start + 3, agent="desk", context=context)
 
 
 def ran(
@@ -116,6 +129,27 @@ class TestCalls:
 class TestTurns:
     def test_a_turn_with_two_messages_of_the_user(self) -> None:
         assert "several_user_messages" in doubts(speaking("m", 1, users=("a",)), speaking("n", 5, users=("a", "b")))
+
+    @pytest.mark.parametrize(
+        ("first", "second", "root", "doubted"),
+        [
+            ("book", "cancel", None, True),
+            ("book", "book", None, False),
+            ("book", "cancel", "manage my trip", False),
+            ("book", None, None, False),
+        ],
+    )
+    def test_one_agent_that_was_told_two_things(
+        self, first: str | None, second: str | None, root: str | None, *, doubted: bool
+    ) -> None:
+        one, other = told("a1", 1, first), told("a2", 5, second)
+        work = ran("b", 6, "f", X, None, parent="a2", evidence={"failed": False})
+        above = ContextFacts() if root is None else ContextFacts(captured(root))
+        found = doubts(one, other, work, context=above)
+        assert set(found) == ({"several_agent_runs"} if doubted else set())
+        assert doubts(one, other.changed(agent="clerk"), work, context=above) == {}, "work was handed on"
+        assert doubts(one, other.changed(start=one.start), work, context=above) == {}, "they worked side by side"
+        assert doubts(one, other, work, speaking("m", 0.5), context=above) == {}, "the agent above asked for them"
 
     @pytest.mark.parametrize("later", [("a",), ("b",), ("b", "c"), None])
     def test_another_conversation_is_no_longer_one(self, later: tuple[str, ...] | None) -> None:
@@ -198,16 +232,36 @@ class TestFailures:
         asked = speaking("m", 1, requests=asks(("f", X, "c1")))
         assert doubts(asked, *spans) == {"result_is_error": ("f",)}
 
-    def test_a_status_that_was_copied(self) -> None:
-        first = ran("a", 2, "f", X, "c1", error="no table", evidence={"failed": None})
-        later = ran("b", 5, "g", Y, "c2", error="no table", evidence={"failed": False})
-        assert doubts(first, later) == {}, "it is read as no failure"
-        assert later.tool is not None
-        named = later.changed(tool=replace(later.tool, error_is_named=True))
-        assert doubts(first, named) == {"failed_with_result": ("g",)}
+    STATUS: ClassVar[dict[str, Any]] = {"status": value_digest("no table"), "failed": None}
+    FIRST: ClassVar[SpanFacts] = ran("a", 2, "f", X, "c1", error="no table", evidence=STATUS)
 
-    def test_an_error_of_its_own_is_believed(self) -> None:
-        assert doubts(ran("b", 5, "g", Y, "c2", error="no table", evidence={"failed": False})) == {}
+    def test_a_status_that_was_copied_to_a_call_with_a_result(self) -> None:
+        later = ran("b", 5, "g", Y, "c2", error="no table", evidence={**self.STATUS, "failed": False})
+        assert failures(self.FIRST, later) == {"f"}
+        assert doubts(self.FIRST, later) == {}, "it is read as no failure"
+        assert failures(self.FIRST, own_error(later)) == {"f", "g"}
+        assert doubts(self.FIRST, own_error(later)) == {}
+
+    def test_a_status_that_was_copied_from_a_call_that_names_its_error(self) -> None:
+        later = ran("b", 5, "g", Y, "c2", error="no table", evidence=self.STATUS)
+        assert failures(own_error(self.FIRST), later) == {"f"}
+        assert failures(self.FIRST, later) == {"f", "g"}, "a call may fail again for the same reason"
+
+    def test_a_status_against_a_result(self) -> None:
+        call = ran("b", 5, "g", Y, "c2", error="no table", evidence={**self.STATUS, "failed": False})
+        assert failures(call) == {"g"}
+        assert doubts(call) == {"failed_with_result": ("g",)}
+        assert doubts(own_error(call)) == {}, "an error of its own is believed"
+
+
+def own_error(span: SpanFacts) -> SpanFacts:
+    assert span.tool is not None
+    return span.changed(tool=replace(span.tool, error_is_named=True))
+
+
+def failures(*records: SpanFacts) -> set[str]:
+    [session] = assemble([agent("t", "root", start=0, end=100, session="s"), *records])
+    return {call.name for turn in session.turns for call in turn.calls if call.error}
 
 
 def test_one_doubt_names_all_tools() -> None:

@@ -82,12 +82,12 @@ def test_a_request_that_no_execution_follows_hides_calls(second: dict[str, Any],
 
 
 @pytest.mark.parametrize("role", ["raw", "agent", "executed"])
-def test_a_model_of_which_nothing_tells_hides_calls_unless_others_write_spans_of_tools(role: str) -> None:
+def test_a_model_of_which_nothing_tells_hides_calls_unless_tools_have_spans(role: str) -> None:
     records = [model("t", "m", "root", silent=True)]
     records += [agent("t", "root")] if role == "agent" else []
     records += [tool("t", "x", "root", name="f")] if role == "executed" else []
     (session,) = assemble(records)
-    assert session.turns[0].calls_visible is (role != "raw")
+    assert session.turns[0].calls_visible is (role == "executed")
 
 
 @pytest.mark.parametrize(

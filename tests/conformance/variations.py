@@ -55,6 +55,8 @@ class Call:
     arguments: str
     """As canonical JSON; the capture where they are unknown."""
     failed: bool
+    returned: bool = field(default=True, compare=False)
+    """What it returned is recorded."""
 
     @property
     def known(self) -> bool:
@@ -115,7 +117,12 @@ def _turn(turn: Turn, session: Session) -> ReadTurn:
 
 def _call(call: ToolCall) -> Call:
     known = call.capture is Capture.CAPTURED
-    return Call(call.name, canonical(call.arguments) if known else call.capture.value, call.error is not None)
+    return Call(
+        call.name,
+        canonical(call.arguments) if known else call.capture.value,
+        call.error is not None,
+        call.result.capture is Capture.CAPTURED,
+    )
 
 
 def _order(call: Call) -> tuple[str, str, bool]:
@@ -219,6 +226,8 @@ def judged(source: Original, label: str, found: Reading, documents: Sequence[Doc
     unsaid = wrong - found.doubts - lost
     if unsaid:
         unsaid -= gone(source.expected, documents)
+    if unsaid == {"failure"} and may_have_failed_again(source.expected, found):
+        unsaid.clear()
     return Case(source.name, label, SILENT if unsaid else HONEST, tuple(sorted(unsaid)), doubts)
 
 
@@ -295,6 +304,18 @@ def _batches(turn: ReadTurn) -> tuple[tuple[str, ...], ...]:
 
 def _failed(reading: Reading, *, known: bool) -> Counter[tuple[str, str]]:
     return Counter((call.name, call.arguments if known else "") for call in reading.calls if call.failed)
+
+
+def may_have_failed_again(expected: Reading, found: Reading) -> bool:
+    """Say whether of all calls that failed more than expected no result is recorded.
+
+    A recording in which they failed again, with the same status, would be the same.
+    """
+    known = {(call.name, call.arguments) for call in expected.calls if call.failed}
+    failed = [call for call in found.calls if call.failed]
+    more = [call for call in failed if (call.name, call.arguments) not in known]
+    less = Counter(name for name, _ in known) - Counter(call.name for call in failed)
+    return not less and not any(call.returned for call in more)
 
 
 def gone(expected: Reading, documents: Sequence[Document]) -> set[str]:

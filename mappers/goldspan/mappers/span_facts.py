@@ -208,6 +208,8 @@ class SpanEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     """What the span itself holds as a tool's result is or names an error; none where that is not known."""
     names_error: bool = False
     """An attribute or event of its own names an error, whatever its status is."""
+    status: str | None = None
+    """The digest of the message of its error status; none of any other status."""
     sessions: tuple[tuple[str, str], ...] = ()
     """Attributes that hold the id of a session or a conversation by their names, with the id."""
 

@@ -360,12 +360,13 @@ DOUBT_WORDS: Mapping[str, tuple[str, str]] = {
     "read_twice": ("{names} were read as separate calls", "their spans say the same"),
     "begins_with_results": ("a turn begins here", "its model was given results that it never asked for"),
     "several_user_messages": ("this is one turn", "a later model call was given one more message of the user"),
+    "several_agent_runs": ("this is one turn", "one agent was told different things by a user, one after the other"),
     "arguments_in_request": ("the arguments of {names} are not known", "the model's request has them"),
     "arguments_on_span": ("the arguments of {names} are not known", "an object stands where its span has arguments"),
     "other_arguments": ("{names} has the arguments of its span", "the model asked for arguments of other names"),
     "batch_of_request": ("{names} are read as parallel, or as not", "the responses of the model say otherwise"),
     "result_is_error": ("{names} did not fail", "what it returned names an error"),
-    "failed_with_result": ("{names} failed", "it returned a result, and has the error of another call"),
+    "failed_with_result": ("{names} failed", "only the status of its span says so, and it returned a result"),
     "session_id_unread": ("the session has no id", "{names} looks like one"),
 }
 """By code, what was read and what the telemetry says against it."""

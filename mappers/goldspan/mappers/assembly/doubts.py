@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from goldspan.mappers.assembly.tool_calls_and_batches import same_tool
-from goldspan.mappers.assembly.trace_tree import TraceTree
+from goldspan.mappers.assembly.tool_calls_and_batches import only_status_failed, same_tool
+from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, two_outermost_agents
 from goldspan.mappers.span_facts import (
     NO_EVIDENCE,
     RequestEvidence,
@@ -28,7 +28,7 @@ from goldspan.mappers.span_facts import (
     ToolRequest,
     value_digest,
 )
-from goldspan.scoring.sessions import Capture, Doubt, DoubtedFact, SpanRef, ToolCall
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Doubt, DoubtedFact, SpanRef, ToolCall
 
 TreeOf = Callable[[SpanFacts], TraceTree]
 
@@ -62,6 +62,7 @@ def doubts_of(
     models = [span for span in telling if span.role is Role.MODEL]
     if not one_turn_id:
         found += _of_turns(models, tree_of, alone=named_after_trace)
+        found += _of_agent_runs(spans, tree_of)
     if named_after_trace:
         found += _of_session(telling)
     if calls_visible:
@@ -137,6 +138,43 @@ def _of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> I
         if (later := next(longer, None)) is not None:
             yield _Contradiction("several_user_messages", DoubtedFact.TURNS, [span.ref, later.ref])
             return
+
+
+def _of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
+    """Doubt a turn in which one agent was told different things by a user, one after the other.
+
+    The agent above was told nothing, and calls no model itself: a script may run under its span.
+    """
+    root = spans[0] if is_agent(spans[0]) else next(filter(is_agent, spans), None)
+    if root is None or root.context.user_text is not NO_CONTENT or sum(map(is_agent, spans)) < 3:
+        return
+    two_outermost = tree_of(root).inherited(two_outermost_agents)
+    runs: dict[str, list[SpanFacts]] = {}
+    for span in spans:
+        _, agent = two_outermost(span.span_id) or ("", "")
+        runs.setdefault(agent, []).append(span)
+    if any(span.role is Role.MODEL for span in runs.pop("", ())):
+        return
+    before: dict[str | None, tuple[SpanFacts, str]] = {}
+    for agent, below in runs.items():
+        run = next(span for span in below if span.span_id == agent)
+        told = _told(below)
+        if not told:
+            continue
+        earlier, was_told = before.setdefault(run.agent, (run, told))
+        if told != was_told and earlier.end <= run.start:
+            yield _Contradiction("several_agent_runs", DoubtedFact.TURNS, [earlier.ref, run.ref])
+            return
+
+
+def _told(run: Sequence[SpanFacts]) -> str:
+    """Return a digest of what an agent was told first."""
+    for span in run:
+        if isinstance(text := span.context.user_text.value, str):
+            return value_digest(text.strip())
+        if span.evidence.users:
+            return span.evidence.users[0]
+    return ""
 
 
 def _answers_others(own: Sequence[SpanFacts]) -> bool:
@@ -308,7 +346,6 @@ def _of_failures(
 ) -> Iterator[_Contradiction]:
     """Doubt a success whose result is an error, and a failure that another call's status and its own result deny."""
     shown = _shown_results(models)
-    errors = Counter(call.error for call in calls if call.error is not None)
     for call in calls:
         if call.requested:  # of what no span shows, nobody says that it succeeded
             continue
@@ -321,5 +358,5 @@ def _of_failures(
                 says.append(holder)
             if says:
                 yield _Contradiction("result_is_error", DoubtedFact.FAILURE, says, [call.name])
-        elif errors[call.error] > 1 and not seen and any(span.evidence.failed is False for span in own):
+        elif not seen and only_status_failed(own):
             yield _Contradiction("failed_with_result", DoubtedFact.FAILURE, [one.ref for one in own], [call.name])

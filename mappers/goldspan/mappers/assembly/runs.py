@@ -334,10 +334,9 @@ def _unseen(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree
     """Return whether models requested tools, or may have, and neither request nor execution can be read."""
     if any(_ran(span) for span in spans):
         return _lost(spans)
-    agentless = not any(span.role is Role.AGENT for span in spans)  # an agent's framework writes spans of its tools
     return any(
         span.model.unseen_requests
-        or (agentless and span.model.silent and not tree_of(span).models_around(span.span_id))
+        or (span.model.silent and not tree_of(span).models_around(span.span_id))
         or _goes_on(span, span.model, tree_of(span))
         for span in spans
         if span.model is not None

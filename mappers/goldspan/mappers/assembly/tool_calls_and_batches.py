@@ -169,7 +169,7 @@ def calls_of(
     executions = _without_superseded_attempts(_executions(spans, tree_of))
     unmatched = _match_requests(executions, _requests(spans, tree_of))
     answered = _answered_calls(spans)
-    _tell_failures(executions, answered)
+    _tell_failures(executions, answered, spans)
     executed_names = {execution.name for execution in executions if execution.tool.executed}
     batch_of = _batches_without_requests(executions, spans, tree_of)
     batches, given = Batches(), GivenTools(spans, tree_of)
@@ -428,29 +428,47 @@ def _answered_calls(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
     return answered
 
 
-def _tell_failures(executions: Iterable[_Execution], answered: Mapping[str, str | None]) -> None:
+def _tell_failures(
+    executions: Sequence[_Execution], answered: Mapping[str, str | None], spans: Iterable[SpanFacts]
+) -> None:
     """Tell failures by the status, by what a span names itself, and by what the next model saw (R12).
 
-    Some processors copy a failed span's status to those that come later. Such an execution returned a result.
+    Some processors copy a failed span's status to those that come later. Such an execution returned a result, or says
+    nothing of an error where the first one names it.
     """
-    seen: set[str] = set()
+    failed: dict[str, SpanFacts] = {}
+    for span in spans:
+        status = span.evidence.status
+        if status is not None and (status not in failed or span.end < failed[status].end):
+            failed[status] = span
     for one in executions:
         error, call_id = one.tool.error, one.tool.call_id or (one.asked.request.call_id if one.asked else None)
         if error is None:
             names_error = any(layer.evidence.names_error for layer in one.layers)
             error = "error" if names_error else answered.get(call_id or "")
-        elif error in seen and _has_returned(one) and not answered.get(call_id or ""):
-            error = None
-        seen.update((error,) if error else ())
+        elif not answered.get(call_id or "") and (first := failed.get(one.span.evidence.status or "")) is not None:
+            error = None if first.end <= one.span.start < one.span.end and _has_status_of(first, one) else error
         if error != one.tool.error:
             one.tool = replace(one.tool, error=error)
 
 
-def _has_returned(execution: _Execution) -> bool:
-    """Return whether the result is none of a failure: nothing but the status says that this call failed."""
-    says = [layer.evidence for layer in execution.layers]
-    named = execution.tool.error_is_named or any(one.names_error or one.failed for one in says)
-    return not named and any(one.failed is False for one in says)
+def _has_status_of(first: SpanFacts, later: _Execution) -> bool:
+    if only_status_failed(later.layers):
+        return True
+    is_named = first.tool is not None and (first.tool.error_is_named or first.evidence.names_error)
+    return is_named and not any(map(_names_failure, later.layers))
+
+
+def _names_failure(span: SpanFacts) -> bool:
+    return _tool(span).error_is_named or span.evidence.names_error or bool(span.evidence.failed)
+
+
+def only_status_failed(layers: Collection[SpanFacts]) -> bool:
+    """Say whether nothing but the status says that a call failed, and its result is none of a failure."""
+    returned = [one for one in layers if one.evidence.failed is False]
+    return any(_tool(one).result.capture is not Capture.REDACTED for one in returned) and not any(
+        map(_names_failure, layers)
+    )
 
 
 def _executed_call(execution: _Execution, given: GivenTools) -> ToolCall:

@@ -164,6 +164,13 @@ def is_agent(span: SpanFacts) -> bool:
     return span.role is Role.AGENT and not span.no_turn
 
 
+def two_outermost_agents(span: SpanFacts, above: tuple[str, str] | None) -> tuple[str, str] | None:
+    """Return the ids of the two highest agents among a span and its ancestors, given those of its parent."""
+    if not is_agent(span) or (above is not None and above[1]):
+        return above
+    return (span.span_id, "") if above is None else (above[0], span.span_id)
+
+
 def with_ancestors(spans: Mapping[str, SpanFacts], named: Collection[str]) -> dict[str, SpanFacts]:
     """Return the spans of one trace that have a role or a session, their ancestors and the `named` spans.
 

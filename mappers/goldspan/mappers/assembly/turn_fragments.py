@@ -14,7 +14,7 @@ from operator import attrgetter, is_
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order
+from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order, two_outermost_agents
 from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts, first_known
 from goldspan.scoring.sessions import SpanRef
 
@@ -115,19 +115,12 @@ def _agents_over_several_turns(tree: TraceTree, recognised: list[SpanFacts]) -> 
     if len(agents) < 3 or any(span.turn_id for span in agents):
         return ()
     below: dict[str, dict[str, list[SpanFacts]]] = {}
-    two_outermost = tree.inherited(_two_outermost_agents)
+    two_outermost = tree.inherited(two_outermost_agents)
     for span in recognised:
         root, agent = two_outermost(span.span_id) or ("", "")
         if root and root != span.span_id:
             below.setdefault(root, {}).setdefault(agent, []).append(span)
     return {root for root, units in below.items() if _are_turns(units)}
-
-
-def _two_outermost_agents(span: SpanFacts, above: tuple[str, str] | None) -> tuple[str, str] | None:
-    """Return the ids of the two highest agents among a span and its ancestors, given those of its parent."""
-    if not is_agent(span) or (above is not None and above[1]):
-        return above
-    return (span.span_id, "") if above is None else (above[0], span.span_id)
 
 
 def _are_turns(units: Mapping[str, list[SpanFacts]]) -> bool:

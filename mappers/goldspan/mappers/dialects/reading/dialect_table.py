@@ -219,6 +219,18 @@ def error_of(span: SpanView, attributes: Attributes, flags: tuple[tuple[str, obj
     return "error"
 
 
+def _is_named(error: str, returned: object, span: SpanView) -> bool:
+    """Say whether an attribute, the result or an exception names the error, and not the span's status alone."""
+    raised = any(event.name == "exception" for event in span.events)
+    text = str(returned)
+    return (
+        raised
+        or error in text
+        or (error[:4] == text[:4] and error.startswith(text))
+        or error != error_of(span, NO_ATTRIBUTES)
+    )
+
+
 def _is_flag(found: object, expected: object) -> bool:
     return type(found) is type(expected) and found == expected
 
@@ -515,7 +527,7 @@ class DialectTable:
             error,
             pseudo or name in self.pseudo_tools,
             name in self.merged_tools,
-            error_is_named=error is not None and (error in str(returned) or error != error_of(span, NO_ATTRIBUTES)),
+            error_is_named=error is not None and _is_named(error, returned, span),
         )
         return tool if self.tool_hook is None else self.tool_hook(span, attributes, tool)
 

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from goldspan.mappers.dialects.reading.model_messages import (
     LazyMessages,
     input_events,
@@ -32,7 +34,7 @@ from goldspan.mappers.span_facts import (
     ToolFacts,
     value_digest,
 )
-from goldspan.mappers.spans import NO_ATTRIBUTES, Attributes, SpanView
+from goldspan.mappers.spans import NO_ATTRIBUTES, STATUS_ERROR, Attributes, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence, may_be_object, read_value
 from goldspan.scoring.messages import MessageRequest, MessageResult, result_text
 from goldspan.scoring.sessions import Capture
@@ -64,6 +66,7 @@ _NO_ERROR = frozenset({"", "false", "none", "null", "ok", "success", "0"})
 _FAILURES = frozenset({"error", "failure", "failed"})
 _NAMES_ERROR = re.compile(
     r"\W*(?:an? )?(?:\w+ )?(?:\w*error|exception|traceback|failed)\b"
+    r"|\W*status\W{1,3}(?:error|failure|failed)\b"
     r"|.{0,60}\b(?:error (?:occurred|executing|while|running|calling|invoking)|execution failed|failed with)\b",
     re.IGNORECASE | re.DOTALL,
 )
@@ -98,7 +101,7 @@ def _read_key(key: str) -> _Key | None:
     in_order = [word.lower() for word in _WORD.findall(base)]
     words = frozenset(in_order)
     found = _Key(
-        out=not words.isdisjoint(_OUT) and words.isdisjoint(_IN),
+        out=not words.isdisjoint(_OUT) and words.isdisjoint(_IN) and in_order[-1] not in _NO_OBJECT,
         arguments=not words.isdisjoint(_ARGUMENTS) and words.isdisjoint(_OUT),
         error=not words.isdisjoint(_ERROR),
         outcome="outcome" in words,
@@ -125,14 +128,17 @@ def evidence_of(span: SpanView, role: Role | None, tool: ToolFacts | None = None
     """Return what the values of a span say; `role` and `tool` only tell what need not be looked for."""
     if role is Role.TOOL:
         is_known = tool is not None and tool.call_id and tool.arguments.capture is Capture.CAPTURED
-        found = _evidence_of_tool(span.attributes, arguments=not is_known)
+        found = _evidence_of_tool(span, arguments=not is_known)
     else:
         found = _evidence_of_model(span, given=role is Role.MODEL)
+    if span.status_code == STATUS_ERROR:
+        found = replace(found, status=value_digest(span.status_message))
     return NO_EVIDENCE if found == NO_EVIDENCE else found
 
 
-def _evidence_of_tool(attributes: Attributes, *, arguments: bool) -> SpanEvidence:
+def _evidence_of_tool(span: SpanView, *, arguments: bool) -> SpanEvidence:
     """Return the evidence of a span that is a tool's; `arguments` says whether these are wanted."""
+    attributes = span.attributes
     held: list[Any] = []
     results: list[Any] = []
     sessions: list[tuple[str, str]] = []
@@ -149,6 +155,11 @@ def _evidence_of_tool(attributes: Attributes, *, arguments: bool) -> SpanEvidenc
             results += (value,) if value not in ("", "null") else ()
         elif arguments and says.arguments and (may_be_object(value) if isinstance(value, str) else is_mapping(value)):
             held.append(value)
+    for event in span.events:
+        for key, value in event.attributes.items():
+            of_event = _read_key(f"{event.name}.{key}")
+            if of_event is not None and of_event.out:
+                results.append(value)
     return SpanEvidence(
         arguments=tuple(dict.fromkeys([value_digest(one) for value in held for one in _objects_in(value)])),
         failed=any_failed([says_failed(result) for result in results]) if results else None,
