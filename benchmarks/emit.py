@@ -19,9 +19,9 @@ from benchmarks.harness import THREAD_CPU, Comparison, Subject, compare, pin, pr
 from benchmarks.in_process import RESOURCE, Agent, Recorded
 from benchmarks.traffic import golden_set, otlp_json_lines, plan_sessions
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter, evaluated_span
-from goldspan.collector_processor.emit.encoded_points import EncodedPoints
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import (
+    EncodedPoints,
     encoded_events,
     encoded_span,
     export_request,

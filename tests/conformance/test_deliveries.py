@@ -29,7 +29,7 @@ from goldspan.mappers.span_facts import LogFacts, Record
 from goldspan.mappers.spans import LogView
 from goldspan.scoring import load_goldens
 from goldspan.scoring.api import score_session
-from goldspan.scoring.goldens.golden_index import GoldenIndex
+from goldspan.scoring.goldens.golden import GoldenIndex
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import Label, Reason

@@ -16,9 +16,9 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 
 from goldspan.collector_processor.emit.emitters import SCOPE, MetricEmitter, scope_version
-from goldspan.collector_processor.emit.encoded_points import EncodedPoints
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.names import SCHEMA_URL
+from goldspan.collector_processor.emit.otlp_encoding import EncodedPoints
 from goldspan.scoring.goldens import GoldenIndex
 from rigs import evaluation_examples as given
 from rigs.recorded_evaluations import WRONG, evaluations_of

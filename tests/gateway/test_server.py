@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from goldspan.collector_processor.gateway.interfaces import Delivered
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.reload import GoldenFiles, GoldenReloader
+from goldspan.collector_processor.serving.process import GoldenFiles, GoldenReloader
 from goldspan.scoring.errors import FileError, SettingsError
 from rigs.downstream import Downstream, grpc_downstream
 from rigs.gateway_rig import one_span, read_all

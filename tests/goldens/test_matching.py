@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from goldspan.scoring.api import score_sessions
 from goldspan.scoring.errors import GoldenFileError
 from goldspan.scoring.goldens import Golden, GoldenIndex, GoldenSet, GoldenTurn, load_goldens
-from goldspan.scoring.goldens.golden_index import Ambiguous, key_of, keys_of
+from goldspan.scoring.goldens.golden import Ambiguous, key_of, keys_of
 from goldspan.scoring.sessions import Capture, Content, Session, SpanRef, ToolCall, Turn
 from goldspan.scoring.turn_join import split_runs
 

@@ -29,7 +29,7 @@ from goldspan.scoring import (
     load_goldens,
     score_session,
 )
-from goldspan.scoring.goldens.golden_index import Ambiguous
+from goldspan.scoring.goldens.golden import Ambiguous
 
 HALF = Fraction(1, 2)
 

@@ -11,12 +11,13 @@ from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.in_process.file_exporter import FileSpanExporter
-    from goldspan.collector_processor.in_process.server_shutdown import FlushAtShutdown, flush_at_worker_exit
     from goldspan.collector_processor.in_process.session_scope import session_scope
     from goldspan.collector_processor.in_process.span_exporter import ToolParameterMatchExporter
     from goldspan.collector_processor.in_process.span_processor import (
+        FlushAtShutdown,
         ToolParameterMatchLogRecordProcessor,
         ToolParameterMatchSpanProcessor,
+        flush_at_worker_exit,
     )
 
 __all__ = [
@@ -33,11 +34,10 @@ __getattr__, __dir__ = names_on_use(
     __name__,
     {
         "goldspan.collector_processor.in_process.file_exporter": "FileSpanExporter",
-        "goldspan.collector_processor.in_process.server_shutdown": "FlushAtShutdown flush_at_worker_exit",
         "goldspan.collector_processor.in_process.session_scope": "session_scope",
         "goldspan.collector_processor.in_process.span_exporter": "ToolParameterMatchExporter",
         "goldspan.collector_processor.in_process.span_processor": (
-            "ToolParameterMatchLogRecordProcessor ToolParameterMatchSpanProcessor"
+            "FlushAtShutdown ToolParameterMatchLogRecordProcessor ToolParameterMatchSpanProcessor flush_at_worker_exit"
         ),
     },
 )

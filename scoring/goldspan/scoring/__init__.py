@@ -24,8 +24,7 @@ if TYPE_CHECKING:
         Mistake,
         Problem,
     )
-    from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
-    from goldspan.scoring.goldens.golden_index import GoldenIndex
+    from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenIndex, GoldenSet, GoldenTurn
     from goldspan.scoring.goldens.loading import load_criterion, load_goldens
     from goldspan.scoring.metrics.session_metrics import Metric, find_metric, metric_names, register_metric
     from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, explain
@@ -84,8 +83,7 @@ __getattr__, __dir__ = names_on_use(
         "goldspan.scoring.errors": (
             "CriterionError CriterionFileError GoldenFileError GoldspanError MatcherError Mistake Problem"
         ),
-        "goldspan.scoring.goldens.golden": "ExpectedCall Golden GoldenSet GoldenTurn",
-        "goldspan.scoring.goldens.golden_index": "GoldenIndex",
+        "goldspan.scoring.goldens.golden": "ExpectedCall Golden GoldenIndex GoldenSet GoldenTurn",
         "goldspan.scoring.goldens.loading": "load_criterion load_goldens",
         "goldspan.scoring.metrics.session_metrics": "Metric find_metric metric_names register_metric",
         "goldspan.scoring.results": "ArgumentOutcome ArgumentResult CallResult SessionResult TurnResult explain",

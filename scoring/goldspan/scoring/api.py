@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.scoring.criterion import DEFAULT, Criterion
-from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
-from goldspan.scoring.goldens.golden_index import Ambiguous, GoldenIndex
+from goldspan.scoring.goldens.golden import Ambiguous, ExpectedCall, Golden, GoldenIndex, GoldenSet, GoldenTurn
 from goldspan.scoring.json_values import is_mapping, shown
-from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN, MetricSource
+from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.run import ScoringResult, scorer_of
 from goldspan.scoring.session_score import score_run
@@ -207,9 +206,8 @@ def score_sessions(
 
     """
     sessions = _sessions(actual)
-    if metrics is None:
-        metrics = WITHOUT_GOLDEN if expected is None else ()
-    scorer, index = scorer_of(_override(criterion), preset, metrics), _index(() if expected is None else expected)
+    scorer = scorer_of(_override(criterion), preset, metrics, has_goldens=expected is not None)
+    index = _index(expected)
     results: list[SessionResult] = []
     for session in sessions:
         golden = index.find(session)
@@ -245,9 +243,9 @@ def _override(criterion: Criterion | Mapping[str, Any] | None) -> Criterion | No
     return None if criterion is None else Criterion.parse(criterion)
 
 
-def _index(goldens: GoldenIndex | GoldenSource | Iterable[GoldenSource]) -> GoldenIndex:
-    if isinstance(goldens, GoldenIndex):
-        return goldens
-    from goldspan.scoring.goldens.loading import load_goldens  # noqa: PLC0415 - goldens made in code read no file
+def _index(goldens: GoldenIndex | GoldenSource | Iterable[GoldenSource] | None) -> GoldenIndex:
+    if goldens is None or isinstance(goldens, GoldenIndex):
+        return GoldenIndex() if goldens is None else goldens
+    from goldspan.scoring.goldens.loading import index_of  # noqa: PLC0415 - goldens made in code read no file
 
-    return load_goldens(*([goldens] if isinstance(goldens, GoldenSet | str | Path) or is_mapping(goldens) else goldens))
+    return index_of(goldens)

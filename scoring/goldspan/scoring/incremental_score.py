@@ -27,8 +27,7 @@ from typing import Any, TypeVar, TypeVarTuple
 from msgspec import Struct
 
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
+from goldspan.scoring.goldens.golden import Ambiguous, Golden, with_golden_tool_names
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import (
     NO_TURNS,

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, Problem
-from goldspan.scoring.goldens.golden import Golden, Repeat
-from goldspan.scoring.goldens.golden_index import Ambiguous
+from goldspan.scoring.goldens.golden import Ambiguous, Golden, GoldenIndex, Repeat
 from goldspan.scoring.incremental_score import IncrementalScore
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.matchers.matcher import Asks, asked_by
@@ -29,6 +28,7 @@ from goldspan.scoring.metrics.session_metrics import (
     CONTEXT,
     GOLDEN,
     TOOL_DEFINITIONS,
+    WITHOUT_GOLDEN,
     ChosenMetric,
     KeptMetric,
     MetricRunner,
@@ -52,6 +52,7 @@ from goldspan.scoring.results import (
 )
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Session, SpanRef, ToolCall
+from goldspan.scoring.tool_definitions import Definitions, load_tools
 from goldspan.scoring.verdict import (
     HARMLESS_REASONS,
     Coverage,
@@ -474,6 +475,10 @@ class Scorer:
         result = own if preset is None else score_by_preset(preset, own, final=final)
         return replace(result, metrics=metrics) if metrics else result
 
+    def sampled(self, goldens: GoldenIndex, sample: float) -> GoldenIndex:
+        """Let these goldens want this share of the sessions without golden too, where a metric needs none."""
+        return goldens.with_sample(sample) if self.scores_every_session else goldens
+
     def with_tools(self, tools: Mapping[str, Mapping[str, Any]]) -> Scorer:
         """Return a scorer whose metrics judge by these schemas of tools, by name, and by no others."""
 
@@ -530,17 +535,24 @@ class Scorer:
 def scorer_of(
     criterion: Criterion | None = None,
     preset: str | Mapping[str, Any] | ChosenPreset | None = None,
-    metrics: Iterable[MetricSource] = (),
+    metrics: Iterable[MetricSource] | None = (),
     run: MetricRunner = run_in_this_thread,
+    *,
+    has_goldens: bool = True,
+    tools: Definitions | None = None,
 ) -> Scorer:
     """Return a scorer. A preset is its name, or a mapping of `name` and its options.
 
-    Raises CriterionError if there is no such preset, or it has no such option. Raises MetricError if there is no such
-    metric.
+    `metrics` None: with goldens none, without goldens those that need none. `tools` are definitions of the agent's
+    tools, or a file with them, in place of those in telemetry. Raises CriterionError if there is no such preset, or it
+    has no such option. Raises MetricError if there is no such metric, and FileError if `tools` cannot be read.
     """
     if isinstance(preset, str):
         preset = choose_preset(preset)
     elif preset is not None and not isinstance(preset, ChosenPreset):
         options = dict(preset)
         preset = choose_preset(str(options.pop("name", "")), options)
-    return Scorer(criterion, preset, choose_metrics(metrics), run)
+    if metrics is None:
+        metrics = () if has_goldens else WITHOUT_GOLDEN
+    scorer = Scorer(criterion, preset, choose_metrics(metrics), run)
+    return scorer if tools is None else scorer.with_tools(load_tools(tools))

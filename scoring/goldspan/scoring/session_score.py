@@ -26,8 +26,7 @@ from msgspec.structs import replace
 from goldspan.scoring.call_match import CallRules, ScoreBounds
 from goldspan.scoring.comparison import ZERO, share
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
-from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Golden, GoldenTurn
-from goldspan.scoring.goldens.golden_index import Ambiguous, with_golden_tool_names
+from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Ambiguous, Golden, GoldenTurn, with_golden_tool_names
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.sessions import CallHistory, DoubtedFact, Session, Turn, as_one_turn, batches_of
 from goldspan.scoring.turn_join import GoldenKeys, JoinedTurns, golden_keys, join_turns, leave_no_gap, places_of

@@ -23,8 +23,7 @@ from msgspec.structs import replace
 
 from goldspan.scoring.align.alignment import Pair, align
 from goldspan.scoring.comparison import ONE
-from goldspan.scoring.goldens.golden import Golden, GoldenTurn
-from goldspan.scoring.goldens.golden_index import TurnKey, key_of, keys_of
+from goldspan.scoring.goldens.golden import Golden, GoldenTurn, TurnKey, key_of, keys_of
 from goldspan.scoring.sessions import IncrementalList, Session, Turn
 
 TurnJoin = Literal["auto", "key", "index"]

@@ -21,7 +21,7 @@ from goldspan.collector_processor.adapters.session_metric import content_of
 from goldspan.scoring.api import score_session
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError
-from goldspan.scoring.goldens.adk_eval_set import HAND_OFFS
+from goldspan.scoring.goldens.benchmarks import HAND_OFFS
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.results import SessionResult, TurnResult, explain
 from goldspan.scoring.sessions import Session, ToolCall, Turn

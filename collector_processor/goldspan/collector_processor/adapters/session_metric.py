@@ -9,7 +9,7 @@ from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers import read_sessions
 from goldspan.scoring.api import GivenGolden, GoldenSource, score_session
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
-from goldspan.scoring.goldens.golden_index import GoldenIndex
+from goldspan.scoring.goldens.golden import GoldenIndex
 from goldspan.scoring.goldens.loading import load_goldens
 from goldspan.scoring.metrics.session_metrics import MetricSource, choose_metric, score_metrics
 from goldspan.scoring.results import SessionResult, explain

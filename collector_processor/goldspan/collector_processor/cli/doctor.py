@@ -35,8 +35,7 @@ from goldspan.mappers.dialects.reading.protocol import Stack
 from goldspan.scoring.errors import GoldspanError, Mistake, Problem, SettingsError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.documents import nearest
-from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.goldens.golden_index import joined_by
+from goldspan.scoring.goldens.golden import Golden, joined_by
 from goldspan.scoring.wording import INFORMS, RIGHT, WRONG, Page, counted, listed, printable
 
 if TYPE_CHECKING:

@@ -292,8 +292,7 @@ def score(
         judge = None if judge_file is None else _judge(judge_file, jobs)
         scorer = _scorer(preset_name, preset_options, metrics, criterion_file, judge)
         scorer = scorer if tools_file is None else scorer.with_tools(load_tools(tools_file))
-        if scorer.scores_every_session:
-            goldens = goldens.with_sample(sample)
+        goldens = scorer.sampled(goldens, sample)
         decide = decide_exit_code if baseline_file is None else _decide_against(baseline_file)
         registry = DialectRegistry(
             join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes, *named_attributes),

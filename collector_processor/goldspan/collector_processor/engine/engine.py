@@ -41,7 +41,7 @@ from goldspan.mappers.assembly.trace_reading import without_ids
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts, content_size
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.goldens.golden_index import GoldenIndex
+from goldspan.scoring.goldens.golden import GoldenIndex
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import SpanRef
 

@@ -29,8 +29,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from goldspan.collector_processor.emit.evaluation import Attributes, AttributeValue
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.goldens.golden_index import joined_by
+from goldspan.scoring.goldens.golden import Golden, joined_by
 from goldspan.scoring.sessions import SpanRef
 
 MAX_REMEMBERED = 10_000

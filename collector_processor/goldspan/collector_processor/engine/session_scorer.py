@@ -31,8 +31,7 @@ from goldspan.collector_processor.engine.trace_machine import EngineSettings, En
 from goldspan.mappers.assembly.runs import AssemblySettings, SessionTurns, TurnFragments, outline_turn
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.goldens.golden_index import GoldenIndex
+from goldspan.scoring.goldens.golden import Golden, GoldenIndex
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import KeptRun
 from goldspan.scoring.session_score import expected_session, score_run

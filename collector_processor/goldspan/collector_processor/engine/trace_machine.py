@@ -31,7 +31,7 @@ from goldspan.mappers.assembly.trace_reading import TraceReading
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, Role, SpanFacts
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.goldens.golden_index import GoldenIndex
+from goldspan.scoring.goldens.golden import GoldenIndex
 from goldspan.scoring.run import Scorer
 
 

@@ -11,7 +11,7 @@
 - which spans are read and which wait, memory of each tenant: `tenant`; quiet sessions: `compressed_store`
 - attributes are appended to a span's bytes: `encoded_spans`
 - a model is asked about sessions that are over: `background_judge`
-- golden files are reloaded: `reload`; goldens seen and never seen: `worker`
+- golden files are reloaded: `serving/process`; goldens seen and never seen: `worker`
 - complete traces, late spans, duplicates: `goldspan.collector_processor.engine.engine`
 """
 

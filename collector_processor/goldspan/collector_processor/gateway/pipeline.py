@@ -14,7 +14,7 @@
        |
     engine/                  complete traces -> sessions -> evaluations
        |
-    worker                   scores appended to held spans, events and metrics (emit/encoded_points)
+    worker                   scores appended to held spans, events and metrics (emit/otlp_encoding)
        |
     deliver/outbox           requests with results are committed to journal/journal first
        |
@@ -206,7 +206,7 @@ class GatewayPipeline:
         """
         self.feed = feed or ScoreSinks({})
         self.settings = settings or PipelineSettings()
-        goldens = self._with_sample(goldens)
+        goldens = self.settings.engine.scorer.sampled(goldens, self.settings.sample)
         self._now = now or steady_clock()
         random = random or Random()
         self.failures = Counter[str]()
@@ -437,15 +437,9 @@ class GatewayPipeline:
 
     def reload_goldens(self, goldens: GoldenIndex) -> None:
         """Judge by these goldens from now on; an open session is judged again when something new comes for it."""
-        goldens = self._with_sample(goldens)
+        goldens = self.settings.engine.scorer.sampled(goldens, self.settings.sample)
         self.intake.use_goldens(goldens)
         self._queue.put(lambda _: self.worker.use_goldens(goldens))
-
-    def _with_sample(self, goldens: GoldenIndex) -> GoldenIndex:
-        """Let these goldens want sessions without golden too, where a metric needs none."""
-        return (
-            goldens.with_sample(self.settings.sample) if self.settings.engine.scorer.scores_every_session else goldens
-        )
 
     def not_ready_reason(self) -> str | None:
         """Return why requests cannot be accepted, worked on or delivered now; None if they can."""

@@ -24,13 +24,15 @@ from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.admin import Admin, MetricsPage, Sample
 from goldspan.collector_processor.serving.field_types import ListenAddress, Secret
 from goldspan.collector_processor.serving.http_server import BearerTokens, HttpServer
-from goldspan.collector_processor.serving.process import notify_systemd, raise_open_files, warn_of_slow_protobuf
-from goldspan.collector_processor.serving.reload import (
+from goldspan.collector_processor.serving.process import (
     FileReloader,
     FileWatch,
     GoldenFiles,
     GoldenReloader,
     credential_files,
+    notify_systemd,
+    raise_open_files,
+    warn_of_slow_protobuf,
 )
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex

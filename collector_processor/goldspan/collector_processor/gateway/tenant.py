@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
-from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
 from goldspan.collector_processor.emit.evaluation import Evaluation, span_attributes
+from goldspan.collector_processor.emit.otlp_encoding import EncodedMetrics
 from goldspan.collector_processor.encoded_spans.call_records import KeptTexts, encode_session, lost_text
 from goldspan.collector_processor.encoded_spans.span_groups import (
     EncodedSpanBuffer,

@@ -18,8 +18,7 @@ from goldspan.scoring.goldens.documents import (
     nearest,
     path_text,
 )
-from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
-from goldspan.scoring.goldens.golden_index import Ambiguous
+from goldspan.scoring.goldens.golden import ANY_TOOL, Ambiguous, ExpectedCall
 from goldspan.scoring.goldens.loading import read_document
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers.matcher import LITERAL, dollar_keys

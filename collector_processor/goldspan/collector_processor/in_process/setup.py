@@ -6,8 +6,7 @@ import logging
 import os
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
@@ -23,10 +22,10 @@ from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import GoldspanError, SettingsError
-from goldspan.scoring.goldens import GoldenIndex, GoldenSet
-from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN, MetricSource
+from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.run import scorer_of
-from goldspan.scoring.tool_definitions import Definitions, load_tools
+from goldspan.scoring.tool_definitions import Definitions
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.in_process.otlp_sender import OtlpEvents
@@ -73,11 +72,9 @@ def make_pipeline(
     Without `scores` it exports spans as they are. Raises `SettingsError` for a preset, metric, definition of a tool or
     receiver of events that cannot be used. Goldens that cannot be used are logged, and nothing is scored.
     """
-    if metrics is None:
-        metrics = WITHOUT_GOLDEN if goldens is None else ()
+    run, has_goldens = MetricWorkers(metric_timeout), goldens is not None
     try:
-        scorer = scorer_of(preset=preset, metrics=metrics, run=MetricWorkers(metric_timeout))
-        scorer = scorer if tools is None else scorer.with_tools(load_tools(tools))
+        scorer = scorer_of(preset=preset, metrics=metrics, run=run, has_goldens=has_goldens, tools=tools)
     except GoldspanError as error:
         raise SettingsError(str(error)) from None
     if goldens is None and not scorer.scores_every_session:
@@ -95,8 +92,7 @@ def make_pipeline(
         assembly=AssemblySettings(session_gap=session_gap, run_idle=run_idle),
     )
     index = _usable(goldens, criterion, telemetry) if scores else None
-    if index is not None and scorer.scores_every_session:
-        index = index.with_sample(sample)
+    index = None if index is None else scorer.sampled(index, sample)
     registry = DialectRegistry(
         join_attributes=(*JOIN_ATTRIBUTES, *(index.join_attributes if index else ())),
         definitions=index is not None and scorer.reads_definitions(index.goldens),
@@ -148,15 +144,11 @@ def _needs_urllib3(option: str, chosen: str) -> Generator[None]:
 def _usable(goldens: Goldens | None, criterion: Criterion | None, telemetry: SelfTelemetry) -> GoldenIndex | None:
     """Load the goldens. None if that fails: the agent starts without scores."""
     try:
-        if goldens is None:
-            return GoldenIndex()
-        if isinstance(goldens, GoldenIndex):
-            return goldens
-        from goldspan.scoring.goldens.loading import load_goldens  # noqa: PLC0415 - what reads files, where there are any
+        if goldens is None or isinstance(goldens, GoldenIndex):
+            return GoldenIndex() if goldens is None else goldens
+        from goldspan.scoring.goldens.loading import index_of  # noqa: PLC0415 - what reads files, where there are any
 
-        one = isinstance(goldens, (str, Path, Mapping, GoldenSet))
-        sources = cast("Iterable[Source]", (goldens,) if one else goldens)
-        return load_goldens(*sources, criterion=criterion)
+        return index_of(goldens, criterion)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the agent must start
         telemetry.unusable_goldens(error)
         return None

@@ -8,7 +8,7 @@ from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.judge.judging import Judge, JudgeUsage
-    from goldspan.collector_processor.judge.options import JudgeBudget, JudgeOptions, load_judge_options
+    from goldspan.collector_processor.judge.model_clients import JudgeBudget, JudgeOptions, load_judge_options
     from goldspan.scoring.metrics.judge import JudgeAnswer, Question
 
 __all__ = [
@@ -25,7 +25,7 @@ __getattr__, __dir__ = names_on_use(
     __name__,
     {
         "goldspan.collector_processor.judge.judging": "Judge JudgeUsage",
-        "goldspan.collector_processor.judge.options": "JudgeBudget JudgeOptions load_judge_options",
+        "goldspan.collector_processor.judge.model_clients": "JudgeBudget JudgeOptions load_judge_options",
         "goldspan.scoring.metrics.judge": "JudgeAnswer Question",
     },
 )

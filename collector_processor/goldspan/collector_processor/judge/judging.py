@@ -25,8 +25,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.collector_processor.judge.model_clients import ModelClient, ModelError, ModelFunction, model_client
-from goldspan.collector_processor.judge.options import JudgeBudget, JudgeOptions, judge_options, load_judge_options
+from goldspan.collector_processor.judge.model_clients import (
+    JudgeBudget,
+    JudgeOptions,
+    ModelClient,
+    ModelError,
+    ModelFunction,
+    judge_options,
+    load_judge_options,
+    model_client,
+)
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.metrics.judge import (
     ACCURACY,

@@ -28,8 +28,7 @@ from goldspan.scoring.api import GivenGolden, golden_of
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import GoldspanError, MetricError, Problem
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.goldens.golden import Golden, GoldenSet, Repeat
-from goldspan.scoring.goldens.golden_index import Ambiguous
+from goldspan.scoring.goldens.golden import Ambiguous, Golden, GoldenSet, Repeat
 from goldspan.scoring.json_values import counted, is_mapping
 from goldspan.scoring.metrics.session_metrics import (
     GOLDEN,

@@ -21,7 +21,7 @@ from goldspan.mappers.dialects.reading.protocol import stack_of
 from goldspan.mappers.span_facts import Record
 from goldspan.mappers.spans import LogView, RecordView
 from goldspan.scoring.errors import Problem
-from goldspan.scoring.goldens.golden_index import user_texts
+from goldspan.scoring.goldens.golden import user_texts
 from goldspan.scoring.json_values import plain, steps_of, value_at
 from goldspan.scoring.metrics.grounding import why
 from goldspan.scoring.result_words import doubt_document

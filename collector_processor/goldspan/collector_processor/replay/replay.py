@@ -21,7 +21,7 @@ from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, SpanFacts
 from goldspan.mappers.spans import LogView, MarkedView, PlainSpans
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import Golden, GoldenIndex
-from goldspan.scoring.goldens.golden_index import Ambiguous
+from goldspan.scoring.goldens.golden import Ambiguous
 from goldspan.scoring.metrics.session_metrics import ChosenMetric
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import Scorer, ScoringResult

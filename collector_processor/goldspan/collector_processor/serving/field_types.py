@@ -36,9 +36,8 @@ from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.field_docstrings import describe_fields
 from goldspan.scoring.json_values import shown
-from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN, choose_metrics
+from goldspan.scoring.metrics.session_metrics import choose_metrics
 from goldspan.scoring.run import Scorer, scorer_of
-from goldspan.scoring.tool_definitions import load_tools
 
 _BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -421,11 +420,8 @@ class SessionScoring(Section):
 
     def scorer(self, *, has_goldens: bool) -> Scorer:
         """Return what sessions are scored by. Raises FileError if the definitions of tools cannot be read."""
-        metrics = self.metrics
-        if metrics is None:
-            metrics = () if has_goldens else tuple(metric.name for metric in WITHOUT_GOLDEN)
-        scorer = scorer_of(preset=self.preset, metrics=metrics, run=MetricWorkers(self.metric_timeout))
-        return scorer if self.tools is None else scorer.with_tools(load_tools(self.tools))
+        run = MetricWorkers(self.metric_timeout)
+        return scorer_of(preset=self.preset, metrics=self.metrics, run=run, has_goldens=has_goldens, tools=self.tools)
 
     def engine(self, scorer: Scorer) -> EngineSettings:
         """Return the settings of an engine that scores with this scorer."""

@@ -27,8 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from goldspan.collector_processor.engine.result_table import COLUMNS
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
@@ -48,11 +47,10 @@ from goldspan.collector_processor.spark.partitions import (
 )
 from goldspan.mappers.readers.span_tables import SpanTableReader, is_span_table
 from goldspan.scoring.errors import SettingsError
-from goldspan.scoring.goldens import GoldenIndex, GoldenSet, load_goldens
-from goldspan.scoring.goldens.loading import Source
-from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN, MetricSource
+from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.goldens.loading import Source, index_of
+from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.run import scorer_of
-from goldspan.scoring.tool_definitions import load_tools
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -160,26 +158,13 @@ def job_of(
         raise SettingsError(f"sample: found {sample}, expected a number above 0 and at most 1, such as 0.1")
     if max_spans < 1:
         raise SettingsError(f"max_spans: found {max_spans}, expected 1 or more")
-    index = _index(goldens, threshold)
-    if metrics is None:
-        metrics = WITHOUT_GOLDEN if goldens is None else ()
-    scorer = scorer_of(preset=preset, metrics=metrics, run=MetricWorkers())
-    if tools is not None:
-        scorer = scorer.with_tools(load_tools(tools))
-    if scorer.scores_every_session:
-        index = index.with_sample(sample)
+    index = index_of(goldens)
+    if threshold is not None:
+        index = index.with_threshold(Decimal(threshold))
+    has_goldens = goldens is not None
+    scorer = scorer_of(preset=preset, metrics=metrics, run=MetricWorkers(), has_goldens=has_goldens, tools=tools)
+    index = scorer.sampled(index, sample)
     return ScoringJob(index, EngineSettings(holds=False, report_unmatched=True, scorer=scorer), max_spans, columns)
-
-
-def _index(goldens: Goldens | None, threshold: Decimal | str | None) -> GoldenIndex:
-    if goldens is None:
-        return GoldenIndex()
-    if isinstance(goldens, GoldenIndex):
-        index = goldens
-    else:
-        one = isinstance(goldens, str | Path | Mapping | GoldenSet)
-        index = load_goldens(*cast("Iterable[Source]", (goldens,) if one else goldens))
-    return index if threshold is None else index.with_threshold(Decimal(threshold))
 
 
 def _grouped(rows: DataFrame) -> DataFrame:

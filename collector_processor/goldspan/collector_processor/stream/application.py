@@ -31,7 +31,7 @@ from quixstreams.models import TopicManager
 from quixstreams.sinks import BaseSink
 from quixstreams.state.rocksdb import RocksDBOptions
 
-from goldspan.collector_processor.emit.encoded_points import EncodedMetrics
+from goldspan.collector_processor.emit.otlp_encoding import EncodedMetrics
 from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.admin import GoldenCoverage, Sample

@@ -26,8 +26,12 @@ from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores
 from goldspan.collector_processor.serving.admin import STREAM_HELP, Admin, GoldenCoverage, MetricsPage, Sample
 from goldspan.collector_processor.serving.field_types import ListenAddress
 from goldspan.collector_processor.serving.http_server import BearerTokens, HttpServer, RequestLimits
-from goldspan.collector_processor.serving.process import notify_systemd, raise_open_files, warn_of_slow_protobuf
-from goldspan.collector_processor.serving.reload import GoldenFiles
+from goldspan.collector_processor.serving.process import (
+    GoldenFiles,
+    notify_systemd,
+    raise_open_files,
+    warn_of_slow_protobuf,
+)
 from goldspan.collector_processor.stream.application import StateUnusableError, StreamCounters, StreamWorker
 from goldspan.collector_processor.stream.stage_interface import StreamContext
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
@@ -133,8 +137,7 @@ class StreamServer:
         self._options = settings.options(environ)
         goldens = GoldenFiles(settings.goldens, settings.criterion).load()
         engine = settings.engine()
-        if engine.scorer.scores_every_session:
-            goldens = goldens.with_sample(settings.scoring.sample)
+        goldens = engine.scorer.sampled(goldens, settings.scoring.sample)
         self._foreign_scores = None if settings.trust_scores else ForeignScores.of(goldens, engine.scorer)
         self._context = replace(
             StreamContext.of(goldens, engine, hold=settings.scoring.hold == "turn"),

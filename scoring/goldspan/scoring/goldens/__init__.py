@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from goldspan.scoring.names_on_use import names_on_use
 
 if TYPE_CHECKING:
-    from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenSet, GoldenTurn
-    from goldspan.scoring.goldens.golden_index import GoldenIndex
+    from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenIndex, GoldenSet, GoldenTurn
     from goldspan.scoring.goldens.loading import load_criterion, load_goldens
 
 __all__ = [
@@ -24,8 +23,7 @@ __all__ = [
 __getattr__, __dir__ = names_on_use(
     __name__,
     {
-        "goldspan.scoring.goldens.golden": "ExpectedCall Golden GoldenSet GoldenTurn",
-        "goldspan.scoring.goldens.golden_index": "GoldenIndex",
+        "goldspan.scoring.goldens.golden": "ExpectedCall Golden GoldenIndex GoldenSet GoldenTurn",
         "goldspan.scoring.goldens.loading": "load_criterion load_goldens",
     },
 )

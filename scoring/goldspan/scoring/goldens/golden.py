@@ -1,24 +1,35 @@
-"""What a session should have done: a golden set of goldens of turns of expected calls.
+"""What a session should have done: a golden set of goldens of turns of expected calls; and the golden of each session.
 
     GoldenSet > Golden > GoldenTurn > ExpectedCall
 
 Everything here is a frozen value. A criterion is resolved when a file is read: what a golden, a turn or a call inherits
 is already merged in, and `None` on a turn or a call means "the one above, unchanged".
+
+`GoldenIndex` finds the golden of a session. The most specific key comes first: its id, then attributes of its spans or
+resource, then what the user said first, then a pattern of its id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from fnmatch import translate
 from fractions import Fraction
+from hashlib import blake2b
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+from msgspec.structs import replace as with_fields
 
 from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.errors import GoldenFileError, Mistake
 from goldspan.scoring.matchers.matcher import Expected
 from goldspan.scoring.matchers.reading import read_arguments
-from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.sessions import Capture, Content, JsonValue, Session, Turn
 
 # What a golden asks for beside its calls: metrics by name, and another system's scorer. Names only, never code.
 
@@ -213,3 +224,215 @@ class GoldenSet:
     def label(self) -> str:
         """`name@version`, or the name alone where the set has no version."""
         return self.name if self.version is None else f"{self.name}@{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """Several goldens match one session equally well: reason `ambiguous_golden`."""
+
+    goldens: tuple[Golden, ...]
+
+
+class GoldenIndex:
+    """The goldens of some sets, found by session.
+
+    An exact session id beats attributes, these the first text of the user, and that every pattern. Two goldens with
+    one and the same join are refused (GoldenFileError names both places), as are two sets with one name and version;
+    different patterns or attributes that fit one session are found out when that session comes.
+    """
+
+    def __init__(self, sets: Iterable[GoldenSet] = (), *, sample: float = 0.0) -> None:
+        self.sets = tuple(sets)
+        self.sample = sample
+        """The share of the sessions without golden that is wanted, too: for metrics that need no golden."""
+        self.goldens = tuple(golden for one in self.sets for golden in one.goldens)
+        if mistakes := duplicates_in(self.sets):
+            raise GoldenFileError(*mistakes)
+        joins = [(joined_by(golden), golden) for golden in self.goldens]
+        self._exact = {key: golden for (how, key), golden in joins if how == "session"}
+        self._texts = {key: golden for (how, key), golden in joins if how == "first user text" and key}
+        self._by_attribute: dict[str, dict[tuple[type, Any], list[Golden]]] = {}
+        for golden in (golden for (how, _), golden in joins if how == "attributes"):
+            name, value = next(iter(golden.attribute.items()))
+            self._by_attribute.setdefault(name, {}).setdefault(_scalar(value), []).append(golden)
+        patterns = [(key, golden) for (how, key), golden in joins if how == "session pattern"]
+        self._patterns = [(re.compile(translate(pattern)), golden) for pattern, golden in patterns]
+        self._any_pattern = re.compile("|".join(pattern.pattern for pattern, _ in self._patterns) or "(?!)")
+        self.join_attributes = tuple(sorted({name for golden in self.goldens for name in golden.attribute}))
+        """Attributes that goldens match by: readers of spans must keep them."""
+
+    def with_threshold(self, threshold: Decimal) -> GoldenIndex:
+        """Return the same goldens, each with this threshold in the place of its own."""
+        return GoldenIndex(
+            (
+                dataclasses.replace(one, goldens=tuple(golden.with_threshold(threshold) for golden in one.goldens))
+                for one in self.sets
+            ),
+            sample=self.sample,
+        )
+
+    def with_sample(self, sample: float) -> GoldenIndex:
+        """Return the same goldens, which also want this share of the sessions without golden."""
+        return self if sample == self.sample else GoldenIndex(self.sets, sample=sample)
+
+    def find(self, session: Session) -> Golden | Ambiguous | None:
+        """Return the golden of a session, all goldens that match it equally well, or None."""
+        if (golden := self._exact.get(session.id)) is not None:
+            return golden
+        wanting = self._by_attributes(session) or self._by_text(session)
+        wanting = wanting or tuple(golden for pattern, golden in self._patterns if pattern.match(session.id))
+        return Ambiguous(wanting) if len(wanting) > 1 else next(iter(wanting), None)
+
+    def wants(self, session_id: str) -> bool:
+        """Return whether to score a session with this id: a golden may belong to it, or it is in the sample.
+
+        Any session may match by its attributes or its first text, where goldens use these.
+        """
+        return self._may_have_golden(session_id) or self.samples(session_id)
+
+    def wants_trace(self, trace_id: str, *, named: bool) -> bool:
+        """Return whether to score a trace as a session of its own id; `named`: its spans name other sessions.
+
+        Such a trace is its own session only where the names contradict each other, and no sample has that: see
+        `samples_run`.
+        """
+        return self._may_have_golden(trace_id) or ((self.sample >= 1 or not named) and self.samples(trace_id))
+
+    def _may_have_golden(self, session_id: str) -> bool:
+        return (
+            session_id in self._exact
+            or bool(self._texts or self._by_attribute)
+            or self._any_pattern.match(session_id) is not None
+        )
+
+    @property
+    def wants_any(self) -> bool:
+        """Whether any session may be scored: there are goldens, or a sample."""
+        return bool(self.goldens) or self.sample > 0
+
+    def samples(self, session_id: str) -> bool:
+        """Return whether a session is scored though it may have no golden: the same ones on every machine."""
+        if not 0 < self.sample < 1:
+            return self.sample >= 1
+        digest = blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(digest, "big") < self.sample * 2.0**64
+
+    def samples_run(self, run: Session) -> bool:
+        """Return whether a run without golden is scored. No sample below 1 has one that names several sessions."""
+        return self.samples(run.id) and (self.sample >= 1 or not run.ambiguous)
+
+    def _by_attributes(self, session: Session) -> tuple[Golden, ...]:
+        has = {name: _scalar(value) for name, value in session.attributes.items() if name in self.join_attributes}
+        first = (self._by_attribute.get(name, {}).get(value, ()) for name, value in has.items())
+        return tuple(
+            golden
+            for candidates in first
+            for golden in candidates
+            if all(has.get(name) == _scalar(value) for name, value in golden.attribute.items())
+        )
+
+    def _by_text(self, session: Session) -> tuple[Golden, ...]:
+        if not self._texts or not session.turns:
+            return ()
+        texts = dict.fromkeys(map(_folded, user_texts(session.turns[0].user_text)))
+        return tuple(self._texts[text] for text in texts if text in self._texts)
+
+    def never_seen(self, seen: Iterable[Golden]) -> tuple[Golden, ...]:
+        """Return the goldens that are not among those seen, in the order of the files."""
+        met = {(golden.golden_set, golden.key) for golden in seen}
+        return tuple(golden for golden in self.goldens if (golden.golden_set, golden.key) not in met)
+
+
+def duplicates_in(sets: Sequence[GoldenSet]) -> list[Mistake]:
+    """List duplicates: a session or a pattern in two goldens, a set's name and version."""
+    goldens = [golden for one in sets for golden in one.goldens]
+    named: list[tuple[str, object, str]] = [("golden set", one.label, one.source) for one in sets]
+    for one in goldens:
+        how, key = joined_by(one)
+        named.append((f"golden for the {how}", key, one.source))
+    first: dict[tuple[str, str], str] = {}
+    mistakes: list[Mistake] = []
+    for what, name, source in named:
+        if not name or not isinstance(name, str):
+            continue
+        if (what, name) in first:
+            file, _, line = source.rpartition(":")
+            place = (file, int(line)) if file and line.isdigit() else (source, None)
+            message = f"a second {what} {name}, the first is {first[what, name]}: remove or rename one of them"
+            mistakes.append(Mistake(place[0], "", message, place[1]))
+        first.setdefault((what, name), source)
+    return mistakes
+
+
+def joined_by(golden: Golden) -> tuple[str, str]:
+    """Return how a golden finds its sessions, in words, and by what."""
+    if golden.session is not None:
+        return "session", golden.session
+    if golden.session_pattern is not None:
+        return "session pattern", golden.session_pattern
+    if golden.attribute:
+        attributes = sorted(golden.attribute.items())
+        return "attributes", ", ".join(f"{name}={json.dumps(value)}" for name, value in attributes)
+    return "first user text", "" if golden.first_user_text is None else _folded(golden.first_user_text)
+
+
+def _scalar(value: object) -> tuple[type, Any]:
+    """Return what is equal exactly where two attributes are: 1 equals 1.0, and true does not equal 1."""
+    if isinstance(value, (bool, str)):
+        return type(value), value
+    return (float, value) if isinstance(value, (int, float)) else (object, str(value))
+
+
+TurnKey = tuple[Literal["turn id", "user text"], str]
+
+
+def key_of(expected: GoldenTurn) -> TurnKey | None:
+    """Return the key of a golden turn: its turn id, else its user text; user texts may differ in white space."""
+    if expected.turn_id is not None:
+        return "turn id", expected.turn_id
+    return None if expected.user is None else ("user text", _folded(expected.user))
+
+
+def keys_of(turn: Turn) -> tuple[TurnKey, ...]:
+    """Return every key that a golden turn may have for this turn."""
+    ids: tuple[TurnKey, ...] = () if turn.turn_id is None else (("turn id", turn.turn_id),)
+    return (*ids, *(("user text", _folded(text)) for text in user_texts(turn.user_text)))
+
+
+def user_texts(content: Content) -> tuple[str, ...]:
+    """Return what may be the text of a user's message: as it was written, and as far as that is JSON, the text in it.
+
+    Of a list of messages, in the shapes of OpenTelemetry, OpenAI and Gemini, the last one of a user counts.
+    """
+    if content.capture is not Capture.CAPTURED:
+        return ()
+    texts = (content.raw if isinstance(content.raw, str) else None, _text_in(content.value))
+    return tuple(text for text in texts if text is not None)
+
+
+def _text_in(value: JsonValue) -> str | None:
+    if isinstance(value, Mapping):
+        message = cast("Mapping[str, Any]", value)
+        return next((text for key in ("text", "content", "parts") if (text := _text_in(message.get(key)))), None)
+    if isinstance(value, (list, tuple)):
+        items = cast("Sequence[Any]", value)
+        for item in reversed(items):
+            if isinstance(item, Mapping) and cast("Mapping[str, Any]", item).get("role") == "user":
+                return _text_in(item)
+        return " ".join(filter(None, map(_text_in, items))) or None
+    return value if isinstance(value, str) else None
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def with_golden_tool_names(turn: Turn, golden: Golden) -> Turn:
+    """Replace aliases of tools by the names they have in the golden."""
+    names = golden.aliases
+    if not any(call.name in names for call in turn.calls):
+        return turn
+    calls = (
+        with_fields(call, name=names[call.name], alias=call.name) if call.name in names else call for call in turn.calls
+    )
+    return with_fields(turn, calls=tuple(calls))

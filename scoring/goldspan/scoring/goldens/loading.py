@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion, criterion_in
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
-from goldspan.scoring.goldens.adk_eval_set import is_eval_set, read_eval_set
+from goldspan.scoring.goldens.benchmarks import is_eval_set, read_eval_set
 from goldspan.scoring.goldens.criterion_inheritance import SET_LEVEL, CriterionMapping, criterion_mapping, inherit
 from goldspan.scoring.goldens.documents import (
     MistakeCollector,
@@ -21,9 +21,8 @@ from goldspan.scoring.goldens.documents import (
     read_text,
     read_yaml,
 )
-from goldspan.scoring.goldens.golden import GoldenSet, MetricChoice
+from goldspan.scoring.goldens.golden import GoldenIndex, GoldenSet, MetricChoice, duplicates_in
 from goldspan.scoring.goldens.golden_file import read_golden_set, read_metrics
-from goldspan.scoring.goldens.golden_index import GoldenIndex, duplicates_in
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.metrics.session_metrics import metric_names
 from goldspan.scoring.sessions import JsonValue
@@ -68,6 +67,16 @@ def load_goldens(*sources: Source, criterion: Criterion | Mapping[str, Any] | No
     if mistakes := mistakes + duplicates_in(sets):
         raise GoldenFileError(*sorted(mistakes, key=lambda mistake: (mistake.file, mistake.line or 0)))
     return GoldenIndex(sets)
+
+
+def index_of(
+    goldens: Source | Iterable[Source] | GoldenIndex | None, criterion: Criterion | Mapping[str, Any] | None = None
+) -> GoldenIndex:
+    """Return goldens given in any form: a source or several of `load_goldens`, its result, or None for none."""
+    if goldens is None or isinstance(goldens, GoldenIndex):
+        return GoldenIndex() if goldens is None else goldens
+    one = isinstance(goldens, str | Path | Mapping | GoldenSet)
+    return load_goldens(*cast("Iterable[Source]", (goldens,) if one else goldens), criterion=criterion)
 
 
 def load_criterion(source: str | Path | Mapping[str, Any]) -> Criterion:

@@ -1,17 +1,41 @@
-"""Sources of traces by their URLs: `phoenix://default`, `langfuse://`, `mlflow://Default`, `tempo://`, `jaeger://agent`."""
+"""Sources of traces by their URLs: `phoenix://default`, `langfuse://`, `mlflow://Default`, `tempo://`, `jaeger://agent`.
+
+    Phoenix     GET /v1/projects/{project}/spans, in the order of time
+                https://arize.com/docs/phoenix/sdk-api-reference/rest-api/api-reference/spans
+    MLflow      POST /api/3.0/mlflow/traces/search and GET batchGet, the traces of an experiment in the order of time
+                https://mlflow.org/docs/latest/api_reference/rest-api.html
+    Langfuse    GET /api/public/v2/observations; of an older server, its traces
+                https://api.reference.langfuse.com
+    Tempo       GET /api/search, GET /api/v2/traces/{id}, times in seconds
+                https://grafana.com/docs/tempo/latest/api_docs
+    Jaeger      GET /api/v3/traces, whose answers are whole traces
+                https://www.jaegertracing.io/docs/latest/architecture/apis
+
+The searches of Tempo and Jaeger give so many traces at most, in no order that a next page could go on from. So where a
+search gives as many as it may, its window is halved, until all of them fit.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from urllib.parse import unquote
+from time import sleep
+from urllib.parse import quote, unquote, urlencode
+
+import msgspec
+from urllib3.util import make_headers
 
 from goldspan.collector_processor.replay.stored_traces.download import (
+    AnswerTooLargeError,
     DownloadError,
+    PageRequest,
+    Pages,
     Progress,
     StoredTraces,
     TimeWindow,
@@ -20,8 +44,398 @@ from goldspan.collector_processor.replay.stored_traces.download import (
     start,
     window_of,
 )
-from goldspan.collector_processor.replay.stored_traces.phoenix_mlflow_langfuse import langfuse, mlflow, phoenix
-from goldspan.collector_processor.replay.stored_traces.tempo_and_jaeger import jaeger, tempo
+from goldspan.collector_processor.sinks.platform_scores import (
+    langfuse_address,
+    langfuse_headers,
+    mlflow_address,
+    mlflow_headers,
+    phoenix_address,
+    phoenix_headers,
+)
+
+_SPANS = 250
+"""In a page; at most 1,000."""
+_PHOENIX_VARIABLES = (
+    "PHOENIX_COLLECTOR_ENDPOINT (or PHOENIX_HOST and PHOENIX_PORT) is its address, PHOENIX_API_KEY its key, "
+    "PHOENIX_CLIENT_HEADERS further headers"
+)
+
+
+class _PhoenixSpan(msgspec.Struct, gc=False):
+    start_time: datetime | None = None
+
+
+class _PhoenixAnswer(msgspec.Struct, gc=False):
+    data: list[_PhoenixSpan]
+    next_cursor: str | None = None
+
+
+def phoenix(url: str, project: str) -> StoredTraces:
+    """Return the source `phoenix://PROJECT`."""
+    if not project:
+        raise DownloadError(f"{url}: names no project; write phoenix://default, or the name of another project")
+    address, headers = phoenix_address(), phoenix_headers()
+    return StoredTraces(
+        url, "Phoenix", address, headers, _PHOENIX_VARIABLES, partial(_phoenix_pages, project), sink="phoenix"
+    )
+
+
+def _phoenix_pages(project: str, window: TimeWindow) -> Pages:
+    # An older server knows no order and gives the newest first: its cursors lead through all of them as well.
+    query = {
+        "limit": str(_SPANS),
+        "sort": "start_time",
+        "order": "asc",
+        "start_time": window.since.isoformat(),
+        "end_time": window.until.isoformat(),
+    }
+    found, done = 0, 0.0
+    cursor: str | None = None
+    while True:
+        asked = urlencode(query | ({"cursor": cursor} if cursor else {}))
+        body = yield PageRequest(f"/v1/projects/{quote(project, safe='')}/spans?{asked}", done=done)
+        answer = msgspec.json.decode(body, type=_PhoenixAnswer)
+        found += len(answer.data)
+        cursor = answer.next_cursor
+        if not cursor:
+            return found
+        if answer.data and (reached := answer.data[-1].start_time) is not None:
+            done = window.share(reached)
+
+
+_MLFLOW_TRACES = 100
+"""In a page of the search; at most 500."""
+_WITH_SPANS = 10
+"""Traces whose spans are asked for at once."""
+_MLFLOW_VARIABLES = (
+    "MLFLOW_TRACKING_URI is its address, MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and "
+    "MLFLOW_TRACKING_PASSWORD, its credentials"
+)
+
+
+class _Experiment(msgspec.Struct, gc=False):
+    experiment_id: str
+
+
+class _ExperimentAnswer(msgspec.Struct, gc=False):
+    experiment: _Experiment
+
+
+class _MLflowTrace(msgspec.Struct, gc=False):
+    trace_id: str
+
+
+class _SearchAnswer(msgspec.Struct, gc=False):
+    traces: list[_MLflowTrace] = []
+    next_page_token: str = ""
+
+
+def mlflow(url: str, experiment: str) -> StoredTraces:
+    """Return the source `mlflow://EXPERIMENT`, by name or id."""
+    address, headers = mlflow_address(), mlflow_headers()
+    if not experiment:
+        raise DownloadError(f"{url}: names no experiment; write mlflow://Default, or another name or id")
+    if not address.startswith(("http://", "https://")):
+        raise DownloadError(
+            f"{url}: MLFLOW_TRACKING_URI is {address}; expected the address of an MLflow server, such as "
+            "http://localhost:5000 (`mlflow server` starts one for a store)"
+        )
+    return StoredTraces(
+        url, "MLflow", address, headers, _MLFLOW_VARIABLES, partial(_mlflow_pages, experiment), sink="mlflow"
+    )
+
+
+def _mlflow_pages(experiment: str, window: TimeWindow) -> Pages:
+    by_name = f"/api/2.0/mlflow/experiments/get-by-name?{urlencode({'experiment_name': experiment})}"
+    named = yield PageRequest(by_name, holds_spans=False, missing=b"" if experiment.isdecimal() else None)
+    identity = msgspec.json.decode(named, type=_ExperimentAnswer).experiment.experiment_id if named else experiment
+    since, until = (round(time.timestamp() * 1000) for time in (window.since, window.until))
+    query = {
+        "locations": [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": identity}}],
+        "filter": f"timestamp_ms >= {since} AND timestamp_ms < {until}",
+        "order_by": ["timestamp_ms ASC"],
+        "max_results": _MLFLOW_TRACES,
+    }
+    found, token = 0, ""
+    while True:
+        body = json.dumps(query | ({"page_token": token} if token else {})).encode()
+        listed = yield PageRequest("/api/3.0/mlflow/traces/search", body, holds_spans=False)
+        answer = msgspec.json.decode(listed, type=_SearchAnswer)
+        for first in range(0, len(answer.traces), _WITH_SPANS):
+            ids = [("trace_ids", trace.trace_id) for trace in answer.traces[first : first + _WITH_SPANS]]
+            yield PageRequest(f"/api/3.0/mlflow/traces/batchGet?{urlencode(ids)}")
+        found += len(answer.traces)
+        token = answer.next_page_token
+        if not token or not answer.traces:
+            return found
+
+
+_OBSERVATIONS = 200
+"""In a page; at most 1,000."""
+_TRACES = 50
+"""In a page of an older server; at most 100."""
+_LANGFUSE_VARIABLES = (
+    "LANGFUSE_BASE_URL (or LANGFUSE_HOST) is its address, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY are the keys "
+    "of a project"
+)
+_FIELDS = {
+    "fields": "core,basic,io,metadata,trace_context",
+    "expandMetadata": "attributes,resourceAttributes,scope",  # others are cut after 200 characters
+}
+
+
+class _Named(msgspec.Struct, gc=False):
+    name: str = ""
+
+
+class _Projects(msgspec.Struct, gc=False):
+    data: list[_Named]
+
+
+class _Observation(msgspec.Struct, gc=False):
+    startTime: datetime | None = None  # noqa: N815 - Langfuse's name
+
+
+class _Meta(msgspec.Struct, gc=False):
+    cursor: str | None = None
+    totalPages: int = 0  # noqa: N815 - Langfuse's name
+
+
+class _LangfuseAnswer(msgspec.Struct, gc=False):
+    data: list[_Observation]
+    meta: _Meta = msgspec.field(default_factory=_Meta)
+
+
+class _Trace(msgspec.Struct, gc=False):
+    id: str
+    timestamp: datetime | None = None
+
+
+class _LangfuseTraces(msgspec.Struct, gc=False):
+    data: list[_Trace]
+    meta: _Meta
+
+
+def langfuse(url: str, project: str) -> StoredTraces:
+    """Return the source `langfuse://[PROJECT]`. The keys belong to one project: a name only makes sure of it."""
+    missing = [name for name in ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY") if not os.environ.get(name)]
+    if missing:
+        raise DownloadError(f"{url}: {' and '.join(missing)} not set; a project's settings in Langfuse have its keys")
+    address, headers = langfuse_address(), langfuse_headers()
+    pages = partial(_langfuse_pages, url, project)
+    return StoredTraces(url, "Langfuse", address, headers, _LANGFUSE_VARIABLES, pages, sink="langfuse")
+
+
+def _langfuse_pages(url: str, project: str, window: TimeWindow) -> Pages:
+    if project:
+        named = yield PageRequest("/api/public/projects", holds_spans=False)
+        names = [one.name for one in msgspec.json.decode(named, type=_Projects).data]
+        if project not in names:
+            raise DownloadError(f"{url}: the keys in LANGFUSE_PUBLIC_KEY are of the project {', '.join(names)}")
+    times = {"fromStartTime": _langfuse_time(window.since), "toStartTime": _langfuse_time(window.until)}
+    query = {"limit": str(_OBSERVATIONS)} | _FIELDS | times
+    found, done = 0, 0.0
+    cursor: str | None = None
+    while True:
+        asked = urlencode(query | ({"cursor": cursor} if cursor else {}))
+        body = yield PageRequest(f"/api/public/v2/observations?{asked}", missing=None if found else b"", done=done)
+        if not body:
+            return (yield from _traces(window))
+        answer = msgspec.json.decode(body, type=_LangfuseAnswer)
+        found += len(answer.data)
+        cursor = answer.meta.cursor
+        if not cursor or not answer.data:
+            return found
+        if (reached := answer.data[-1].startTime) is not None:  # the newest come first
+            done = 1 - window.share(reached)
+
+
+def _traces(window: TimeWindow) -> Pages:
+    """Read traces one by one: servers before version 4 give observations without their session otherwise."""
+    times = {"fromTimestamp": _langfuse_time(window.since), "toTimestamp": _langfuse_time(window.until)}
+    query = {"limit": str(_TRACES), "orderBy": "timestamp.asc", "fields": "core"} | times
+    found, number, done = 0, 1, 0.0
+    while True:
+        path = f"/api/public/traces?{urlencode(query | {'page': str(number)})}"
+        listed = msgspec.json.decode((yield PageRequest(path, holds_spans=False, done=done)), type=_LangfuseTraces)
+        for trace in listed.data:
+            if trace.timestamp is not None:
+                done = window.share(trace.timestamp)
+            # A trace may be deleted in the meantime.
+            yield PageRequest(f"/api/public/traces/{quote(trace.id, safe='')}", missing=b"", done=done)
+        found += len(listed.data)
+        if number >= listed.meta.totalPages or not listed.data:
+            return found
+        number += 1
+
+
+def _langfuse_time(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_DAY = timedelta(days=1)
+"""The longest window of one search: Tempo refuses more than a week, or what its operator chose."""
+_TEMPO_TRACES = 500
+_JAEGER_TRACES = 100
+_SECOND = timedelta(seconds=1)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def _headers(platform: str) -> dict[str, str]:
+    """Return headers with the credentials in the platform's variables, a bearer token before a user."""
+    if token := os.environ.get(f"{platform}_BEARER_TOKEN"):
+        return {"Authorization": f"Bearer {token}"}
+    if user := os.environ.get(f"{platform}_USERNAME"):
+        return make_headers(basic_auth=f"{user}:{os.environ.get(f'{platform}_PASSWORD', '')}")
+    return {}
+
+
+def _variables(platform: str) -> str:
+    return (
+        f"{platform}_QUERY_URL is its address, {platform}_BEARER_TOKEN, or {platform}_USERNAME and "
+        f"{platform}_PASSWORD, its credentials"
+    )
+
+
+def _days(window: TimeWindow) -> Iterator[TimeWindow]:
+    since = window.since
+    while since < window.until:
+        until = min(since + _DAY, window.until)
+        yield TimeWindow(since, until)
+        since = until
+
+
+def _halves(window: TimeWindow, step: timedelta) -> list[TimeWindow]:
+    """Return the halves of a window, cut at a multiple of `step`; none if it has no such time inside."""
+    middle = window.since + (window.until - window.since) // 2 // step * step
+    return [TimeWindow(window.since, middle), TimeWindow(middle, window.until)] if middle > window.since else []
+
+
+# Tempo.
+
+
+class _Found(msgspec.Struct, gc=False):
+    traceID: str  # noqa: N815 - Tempo's name
+
+
+class _TempoAnswer(msgspec.Struct, gc=False):
+    traces: list[_Found] = []
+
+
+def tempo(url: str, query: str) -> StoredTraces:
+    """Return the source `tempo://[SERVICE]`, or `tempo://{ TraceQL }`; without either, every trace."""
+    headers = _headers("TEMPO")
+    if tenant := os.environ.get("TEMPO_ORG_ID"):
+        headers["X-Scope-OrgID"] = tenant
+    variables = f"{_variables('TEMPO')}, TEMPO_ORG_ID its tenant"
+    address = os.environ.get("TEMPO_QUERY_URL") or "http://localhost:3200"
+    traceql = query or "{}"
+    if not traceql.lstrip().startswith("{"):
+        traceql = f"{{ resource.service.name = {json.dumps(query)} }}"
+    return StoredTraces(url, "Tempo", address, headers, variables, partial(_tempo_pages, url, traceql))
+
+
+def _tempo_pages(url: str, traceql: str, window: TimeWindow) -> Pages:
+    # Tempo counts in seconds: a window has no part of one.
+    since, until = (time.replace(microsecond=0) for time in (window.since, window.until))
+    waiting = [*_days(TimeWindow(since, until if until == window.until else until + _SECOND))][::-1]
+    read = set[str]()
+    while waiting:
+        part = waiting.pop()
+        query = {"q": traceql, "limit": _TEMPO_TRACES, "spss": 1}
+        times = {"start": int(part.since.timestamp()), "end": int(part.until.timestamp())}
+        path = f"/api/search?{urlencode(query | times)}"
+        body = yield PageRequest(path, holds_spans=False, done=window.share(part.since))
+        found = [trace.traceID for trace in msgspec.json.decode(body, type=_TempoAnswer).traces]
+        if len(found) >= _TEMPO_TRACES:
+            halves = _halves(part, _SECOND)
+            if not halves:
+                raise DownloadError(
+                    f"{url}: {_too_dense(part, _TEMPO_TRACES)}; narrow the traces by tempo://{{ TraceQL }}"
+                )
+            waiting += halves[::-1]
+            continue
+        for trace in found:
+            if trace not in read:  # one that is in several windows is read once, and whole
+                read.add(trace)
+                for api in ("/api/v2/traces", "/api/traces"):  # the second of servers before 2.7
+                    path = f"{api}/{quote(trace, safe='')}"
+                    if (yield PageRequest(path, missing=b"", done=window.share(part.since))):
+                        break
+    return len(read)
+
+
+# Jaeger.
+
+
+def jaeger(url: str, service: str) -> StoredTraces:
+    """Return the source `jaeger://SERVICE`."""
+    if not service:
+        raise DownloadError(f"{url}: names no service, which Jaeger's search needs; write jaeger://SERVICE")
+    address = os.environ.get("JAEGER_QUERY_URL") or "http://localhost:16686"
+    pages = partial(_jaeger_pages, url, service)
+    return StoredTraces(url, "Jaeger", address, _headers("JAEGER"), _variables("JAEGER"), pages)
+
+
+class _Span(msgspec.Struct, gc=False):
+    traceId: str = ""  # noqa: N815 - OTLP's name
+
+
+class _Scope(msgspec.Struct, gc=False):
+    spans: list[_Span] = []
+
+
+class _Resource(msgspec.Struct, gc=False):
+    scopeSpans: list[_Scope] = []  # noqa: N815 - OTLP's name
+
+
+class _Traces(msgspec.Struct, gc=False):
+    resourceSpans: list[_Resource] = []  # noqa: N815 - OTLP's name
+
+
+class _JaegerAnswer(msgspec.Struct, gc=False):
+    result: _Traces
+
+
+def _jaeger_pages(url: str, service: str, window: TimeWindow) -> Pages:
+    waiting = [*_days(window)][::-1]
+    count = 0
+    while waiting:
+        part = waiting.pop()
+        query = {
+            "query.service_name": service,
+            "query.start_time_min": _jaeger_time(part.since),
+            "query.start_time_max": _jaeger_time(part.until),
+            "query.num_traces": _JAEGER_TRACES,
+            "query.search_depth": _JAEGER_TRACES,  # the same since Jaeger 2
+        }
+        page = PageRequest(
+            f"/api/v3/traces?{urlencode(query)}", missing=b"No traces found", done=window.share(part.since)
+        )
+        try:
+            body = yield page
+        except AnswerTooLargeError:
+            found = _JAEGER_TRACES
+        else:
+            answer = msgspec.json.decode(body, type=_JaegerAnswer).result if body else _Traces()
+            scopes = (scope for resource in answer.resourceSpans for scope in resource.scopeSpans)
+            found = len({span.traceId for scope in scopes for span in scope.spans})
+        if found >= _JAEGER_TRACES:
+            halves = _halves(part, _MILLISECOND)
+            if not halves:
+                raise DownloadError(f"{url}: {_too_dense(part, _JAEGER_TRACES)}")
+            waiting += halves[::-1]
+        count += found
+    return count
+
+
+def _too_dense(window: TimeWindow, most: int) -> str:
+    return f"there are {most} traces or more between {window.since} and {window.until}, and no search gives them all"
+
+
+def _jaeger_time(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
 
 _PLATFORMS: Mapping[str, Callable[[str, str], StoredTraces]] = {
     "phoenix": phoenix,
@@ -49,7 +463,7 @@ class Downloads:
     """The same; empty: now."""
     folder: Path | None = None
     """Where answers are kept; None: in a temporary directory."""
-    sleep: Callable[[float], object] = time.sleep
+    sleep: Callable[[float], object] = sleep
 
     def read(
         self, url: str, temporary: Path, now: datetime, on_page: Callable[[Progress], object] = lambda _: None
