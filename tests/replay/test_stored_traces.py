@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 
 from goldspan.collector_processor.replay.stored_traces import (
     download,
-    langfuse_observations,
-    mlflow_traces,
-    phoenix_spans,
-    tempo_and_jaeger,
+    sources,
 )
 from goldspan.collector_processor.replay.stored_traces.sources import Downloads, read_time
 from rigs import stored_platforms
@@ -57,13 +54,13 @@ def turns(count: int, apart: int = 1) -> list[dict[str, Any]]:
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Serve traces as a platform, which the environment names, in pages of two."""
     for module, name in (
-        (phoenix_spans, "_SPANS"),
-        (langfuse_observations, "_OBSERVATIONS"),
-        (langfuse_observations, "_TRACES"),
-        (mlflow_traces, "_TRACES"),
-        (mlflow_traces, "_WITH_SPANS"),
-        (tempo_and_jaeger, "_TEMPO_TRACES"),
-        (tempo_and_jaeger, "_JAEGER_TRACES"),
+        (sources, "_PHOENIX_SPANS"),
+        (sources, "_OBSERVATIONS"),
+        (sources, "_LANGFUSE_TRACES"),
+        (sources, "_MLFLOW_TRACES"),
+        (sources, "_WITH_SPANS"),
+        (sources, "_TEMPO_TRACES"),
+        (sources, "_JAEGER_TRACES"),
     ):
         monkeypatch.setattr(module, name, 2)
     for name in (
@@ -113,9 +110,9 @@ def test_every_trace_in_the_window_is_read_once_and_as_from_a_file(
 def test_searches_find_every_trace_wherever_in_time_it_is(kind: str, minutes: list[int]) -> None:
     traces = [turn_request(f"s-{minute}", turn=minute) for minute in minutes]
     with pytest.MonkeyPatch.context() as patch, stored(getattr(stored_platforms, kind), traces) as platform:
-        patch.setattr(tempo_and_jaeger, f"_{kind.upper()}_TRACES", 3)
+        patch.setattr(sources, f"_{kind.upper()}_TRACES", 3)
         patch.setenv(VARIABLES[kind], platform.endpoint)
-        source = (tempo_and_jaeger.tempo if kind == "tempo" else tempo_and_jaeger.jaeger)(f"{kind}://agent", "agent")
+        source = (sources.tempo if kind == "tempo" else sources.jaeger)(f"{kind}://agent", "agent")
         start = datetime.fromtimestamp(START / 1e9, UTC)
         pages = source.pages(download.TimeWindow(start, start + timedelta(days=4, minutes=7)))
         found = set[str]()
@@ -192,7 +189,7 @@ def test_a_run_that_was_complete_reads_anew(run: Run, serve: Serve) -> None:
 def test_a_trace_that_is_larger_than_may_be_read_in_one_search_is_found_in_a_shorter_one(
     run: Run, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempo_and_jaeger, "_JAEGER_TRACES", 100)
+    monkeypatch.setattr(sources, "_JAEGER_TRACES", 100)
     monkeypatch.setattr(download, "MAX_ANSWER", 6_000)
     serve("jaeger", turns(12))
     assert sessions(run, "jaeger://agent", *WINDOW) == sessions(run, write_lines(tmp_path / "t.jsonl", *turns(12)))

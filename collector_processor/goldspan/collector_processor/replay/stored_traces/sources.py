@@ -53,7 +53,7 @@ from goldspan.collector_processor.sinks.platform_scores import (
     phoenix_headers,
 )
 
-_SPANS = 250
+_PHOENIX_SPANS = 250
 """In a page; at most 1,000."""
 _PHOENIX_VARIABLES = (
     "PHOENIX_COLLECTOR_ENDPOINT (or PHOENIX_HOST and PHOENIX_PORT) is its address, PHOENIX_API_KEY its key, "
@@ -83,7 +83,7 @@ def phoenix(url: str, project: str) -> StoredTraces:
 def _phoenix_pages(project: str, window: TimeWindow) -> Pages:
     # An older server knows no order and gives the newest first: its cursors lead through all of them as well.
     query = {
-        "limit": str(_SPANS),
+        "limit": str(_PHOENIX_SPANS),
         "sort": "start_time",
         "order": "asc",
         "start_time": window.since.isoformat(),
@@ -172,7 +172,7 @@ def _mlflow_pages(experiment: str, window: TimeWindow) -> Pages:
 
 _OBSERVATIONS = 200
 """In a page; at most 1,000."""
-_TRACES = 50
+_LANGFUSE_TRACES = 50
 """In a page of an older server; at most 100."""
 _LANGFUSE_VARIABLES = (
     "LANGFUSE_BASE_URL (or LANGFUSE_HOST) is its address, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY are the keys "
@@ -253,7 +253,7 @@ def _langfuse_pages(url: str, project: str, window: TimeWindow) -> Pages:
 def _traces(window: TimeWindow) -> Pages:
     """Read traces one by one: servers before version 4 give observations without their session otherwise."""
     times = {"fromTimestamp": _langfuse_time(window.since), "toTimestamp": _langfuse_time(window.until)}
-    query = {"limit": str(_TRACES), "orderBy": "timestamp.asc", "fields": "core"} | times
+    query = {"limit": str(_LANGFUSE_TRACES), "orderBy": "timestamp.asc", "fields": "core"} | times
     found, number, done = 0, 1, 0.0
     while True:
         path = f"/api/public/traces?{urlencode(query | {'page': str(number)})}"
