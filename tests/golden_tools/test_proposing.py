@@ -55,10 +55,16 @@ def test_the_newest_of_sessions_that_begin_alike_stands_for_all() -> None:
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        (session("s", "Weather in Oslo?", weather("Rome")), "arguments that come from nowhere"),
-        (session("s", "Weather 7 in Oslo?", weather(7)), "arguments that the tool's schema does not allow"),
-        (session("s", "Weather in Oslo?", weather("Oslo"), weather("Oslo")), "calls repeated without change"),
-        (session("s", "Weather in Oslo?", weather("Oslo", error="Timeout")), "a call failed"),
+        (session("s", "Weather in Oslo?", weather("Rome")), "arguments that come from nowhere: get_weather.city"),
+        (
+            session("s", "Weather 7 in Oslo?", weather(7)),
+            "arguments that the tool's schema does not allow: get_weather.city",
+        ),
+        (
+            session("s", "Book Oslo?", ToolCall("book", {"to": "Oslo"}), ToolCall("book", {"to": "Oslo"})),
+            "calls repeated without change: book",
+        ),
+        (session("s", "Rain in Oslo?", weather("Oslo", error="Timeout")), "a call failed: get_weather"),
         (session("s", "Hello"), "no tool was called"),
         (session("s", "", weather("Oslo")), "the user's first message was not captured"),
         (

@@ -30,8 +30,12 @@ from goldspan.collector_processor.golden_tools.golden_differences import (
     set_changes,
     trace_difference,
 )
+from goldspan.collector_processor.golden_tools.inference.inferred_document import Question
 from goldspan.collector_processor.golden_tools.proposing import propose
+from goldspan.collector_processor.golden_tools.recording import Recorded, recorded_set
 from goldspan.collector_processor.golden_tools.recording import record as record_sessions
+from goldspan.collector_processor.golden_tools.reviewing import Answer, Answered, markdown_of, review
+from goldspan.collector_processor.golden_tools.trying import leave_one_out, try_goldens, try_recorded
 from goldspan.collector_processor.golden_tools.updating import (
     AcceptableChange,
     AcceptableChanges,
@@ -78,6 +82,7 @@ def goldens() -> None:
 @click.option(
     "--session", "only", multiple=True, metavar="GLOB", help="Record only sessions with such ids; repeatable."
 )
+@click.option("--runs", metavar="IDS", help="How ids name the runs of a task: '{task}-run-{run}'.")
 @click.option("--by-user-text", is_flag=True, help="Find goldens by the user's first message, not by session id.")
 @click.option("--no-user-text", is_flag=True, help="Do not write what the user said.")
 @click.option(
@@ -85,6 +90,9 @@ def goldens() -> None:
     is_flag=True,
     help="Propose goldens from production: the newest valid, grounded session of those that begin alike.",
 )
+@click.option("--review", "reviewed", is_flag=True, help="Ask about each inferred rule, one key a question.")
+@click.option("-y", "--yes", is_flag=True, help="Take all inferred rules; say nothing of reviewing them.")
+@click.option("--table", metavar="FILE", help="Write the inferred rules to this Markdown file, for a pull request.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 def record(
     traces: NamedTraces,
@@ -93,22 +101,31 @@ def record(
     name: str | None,
     redact: tuple[str, ...],
     pattern: str | None,
+    runs: str | None,
     only: tuple[str, ...],
     by_user_text: bool,
     no_user_text: bool,
     from_passing: bool,
+    reviewed: bool,
+    yes: bool,
+    table: str | None,
     force: bool,
 ) -> None:
     """Record a golden set from traces whose calls were right.
 
     TRACES are trace files, directories of them, - for standard input, or stored traces such as
-    phoenix://PROJECT. Standard error says which values were left out, and where several runs of one session disagree.
+    phoenix://PROJECT. From several runs of a task, by session ids or the user's first message, rules for the whole set
+    are inferred; one run is written as it was. Standard error says which values were left out.
 
     Exit codes: 0 written; 1 no tool call was found; 2 wrong usage, or a named file holds no record.
     """
     _refuse_to_replace(output, force=force)
     if by_user_text and (pattern is not None or no_user_text):
         raise click.UsageError("--by-user-text cannot stand beside --pattern or --no-user-text")
+    if reviewed and yes:
+        raise click.UsageError("--review asks about what --yes takes: leave one")
+    if runs is not None and ("{run}" not in runs or pattern is not None or by_user_text):
+        raise click.UsageError("--runs needs {run} where ids tell runs apart, and neither --pattern nor --by-user-text")
     if from_passing and (pattern is not None or no_user_text):
         raise click.UsageError(
             "--from-passing finds goldens by the user's first message: leave out --pattern and --no-user-text"
@@ -124,16 +141,101 @@ def record(
                 sessions,
                 set_name,
                 pattern=pattern,
+                runs=runs,
                 redact=redact,
                 user_texts=not no_user_text,
                 by_user_text=by_user_text,
             )
+        answered = [Answered(question, Answer.YES) for question in recorded.questions]
+        if reviewed and recorded.inferred is not None:
+            inferred, answered = review(recorded.inferred, _asked)
+            recorded = recorded_set(inferred, set_name, recorded.notices)
         complain(f"note: {notice}" for notice in recorded.notices)
         if not recorded.document["goldens"]:
             complain(["no tool call was found that a golden can expect: `goldspan inspect` shows what was recognised"])
             end(files.mistakes, 1)
-        _write(output, recorded.document, recorded.comments, RECORDED)
+        header = _said_of(recorded)
+        complain(f"note: {line}" for line in header)
+        if answered and not (reviewed or yes):
+            complain([f"note: {counted(len(answered), 'rule')} to confirm: --review asks about them, --yes takes them"])
+        if table is not None:
+            write_text(table, "\n".join(markdown_of(answered)) + "\n")
+        _write(output, recorded.document, recorded.comments, header)
         end(files.mistakes, 0)
+
+
+def _said_of(recorded: Recorded) -> Sequence[str]:
+    """Return what stands at the top of a recorded file: what it was made of, and how it judges that."""
+    if recorded.inferred is None:
+        return RECORDED
+    trial, tasks = leave_one_out(recorded.inferred), recorded.inferred.tasks
+    runs = sum(task.runs for task in tasks)
+    made = f"Inferred by `goldspan goldens record` from {counted(runs, 'run')} of {counted(len(tasks), 'task')}."
+    tried = f"Each of {counted(trial.right, 'run')} judged by goldens made without it: {trial.failed} fail."
+    once = sum(task.runs == 1 for task in tasks)
+    few = f"{counted(once, 'task')} with one run only, which says nothing of the next: record a second one."
+    return (made, tried, *((few,) if once else ()))
+
+
+def _asked(number: int, count: int, question: Question) -> Answer:
+    """Ask a person in the terminal, who answers with one key; the end of the input takes the rest as it is."""
+    from rich.console import Console  # noqa: PLC0415 - where something is asked
+    from rich.panel import Panel  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    shown = Text("\n".join(map(printable, question.evidence)), style="dim")
+    shown.append("\n[y] right   [n] no: expect what was seen   [i] ignore it   [a] right, and all that follow", "bold")
+    title = Text(f"{number} of {count}: {printable(question.text)}")
+    Console(stderr=True, highlight=False).print(Panel(shown, title=title, title_align="left"))
+    while True:
+        try:
+            key = click.getchar()
+        except (EOFError, OSError):
+            return Answer.REST
+        if key in ("\x03", "\x04"):
+            raise click.Abort
+        with contextlib.suppress(ValueError):
+            return Answer(key.casefold() if key not in "\r\n" else "y")
+
+
+@goldens.command("try")
+@click.argument("golden_files", nargs=1, metavar="GOLDENS")
+@click.argument("recorded", nargs=-1, metavar="[RUNS]...")
+@click.option("--good", multiple=True, metavar="TRACES", help="Runs that were right; repeatable.")
+@click.option("--bad", multiple=True, metavar="TRACES", help="Runs that were wrong; repeatable.")
+@click.option("--format", "as_format", type=click.Choice(["text", "json"]), default="text", help="Text or JSON.")
+def try_(
+    golden_files: str, *, recorded: tuple[str, ...], good: tuple[str, ...], bad: tuple[str, ...], as_format: str
+) -> None:
+    """Judge runs whose outcome is known, and say what would mend wrong judgements.
+
+    GOLDENS is a golden set, RUNS are the runs that it was recorded from: each is judged by goldens that are made of
+    the others. --good and --bad are other runs, judged by GOLDENS.
+
+    Exit codes: 0 every run was judged rightly; 1 one was not; 2 wrong usage, or a file cannot be read.
+    """
+    if bool(recorded) == bool(good or bad):
+        raise click.UsageError("name the runs that the goldens were recorded from, or others with --good and --bad")
+    with file_errors():
+        index = load_goldens(golden_files)
+        sessions, mistakes = {}, []
+        for what, names in (("recorded", recorded), ("good", good), ("bad", bad)):
+            sessions[what] = []
+            if names:
+                with trace_files(names) as files:
+                    sessions[what] = _sessions(files)
+                mistakes += files.mistakes
+        trial = (
+            try_recorded(index, sessions["recorded"])
+            if recorded
+            else try_goldens(index, sessions["good"], sessions["bad"])
+        )
+        if as_format == "json":
+            write_json(trial.to_json())
+        else:
+            for line in trial.lines():
+                click.echo(printable(line))
+        end(mistakes, int(bool(trial.failed or trial.wrong > trial.caught)))
 
 
 @goldens.command()

@@ -10,7 +10,7 @@ from difflib import SequenceMatcher, ndiff
 from itertools import groupby, zip_longest
 from typing import Any, Final, NamedTuple
 
-from goldspan.collector_processor.golden_tools.recording import merge_calls, merge_turns, recorded_call, recorded_turn
+from goldspan.collector_processor.golden_tools.recording import recorded_call, recorded_turn, written_call, written_turn
 from goldspan.collector_processor.golden_tools.writing import on_one_line
 from goldspan.scoring.api import score_sessions
 from goldspan.scoring.comparison import equal
@@ -327,7 +327,7 @@ def _seen_changes(golden: Golden, result: TurnResult, *, whole: bool) -> Iterato
             yield replace(at, before=turn_document(expected), note="never seen")
     elif index is None and not whole:
         if actual is not None and any(not call.rejected for call in actual.calls):
-            yield replace(at, after=merge_turns([recorded_turn(actual)]).value, note="not expected", scored=False)
+            yield replace(at, after=written_turn(recorded_turn(actual)).value, note="not expected", scored=False)
     else:
         pairs = [_pair(call) for call in result.calls if call.aligned]
         missing: list[ExpectedCall] = []
@@ -428,7 +428,7 @@ def _pair(call: CallResult) -> tuple[int, int]:
 
 
 def _seen(call: ToolCall) -> JsonValue:
-    return merge_calls([recorded_call(call)]).value
+    return written_call(recorded_call(call)).value
 
 
 def _parts(before: Any, after: Any, argument: ArgumentResult) -> Iterator[tuple[ValuePath, Any, Any]]:

@@ -1,37 +1,38 @@
 """Golden sets recorded from traces that were right: `goldspan goldens record`.
 
-One golden can be recorded from several runs of a session. Nothing is left out to make them agree: arguments that differ
-become `$any_of` of the values that were seen, turns that called other tools become alternatives, and calls that only
-some runs have become optional. A notice says so each time.
+One run of a task is written as it was, and promises nothing about the next one. From several runs the set is inferred.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from goldspan.collector_processor.golden_tools.writing import Comments
+from goldspan.collector_processor.golden_tools.inference.inferred_document import (
+    Question,
+    golden_document,
+    questions_of,
+)
+from goldspan.collector_processor.golden_tools.inference.inferred_set import InferredSet, infer
+from goldspan.collector_processor.golden_tools.inference.run_groups import RunGroup, group_runs, writable_user_text
+from goldspan.collector_processor.golden_tools.inference.task_runs import Task, TaskRun
+from goldspan.collector_processor.golden_tools.trying import that_accepts_its_runs
+from goldspan.collector_processor.golden_tools.writing import Comments, is_json
 from goldspan.collector_processor.replay.hints import NO_SESSION_ID
-from goldspan.collector_processor.replay.inspection import user_text
 from goldspan.scoring.comparison import equal
 from goldspan.scoring.errors import GoldenFileError
 from goldspan.scoring.goldens import load_goldens
-from goldspan.scoring.goldens.documents import MAX_DEPTH, ValuePath
-from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES
-from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
+from goldspan.scoring.goldens.documents import ValuePath
+from goldspan.scoring.json_values import is_mapping, is_sequence, shown_name
 from goldspan.scoring.matchers import escape_literal
-from goldspan.scoring.matchers.matcher import LITERAL, dollar_keys
+from goldspan.scoring.matchers.matcher import LITERAL
 from goldspan.scoring.result_words import CAPTURE_WORDS
 from goldspan.scoring.sessions import Capture, JsonValue, Session, ToolCall, Turn
 from goldspan.scoring.wording import counted
 
 PRESENT: JsonValue = {"$present": True}
 """What stands for a value that is not to be written: the argument is there, whatever its value."""
-_MAX_DIGITS = 4_000
-_DEEPEST = MAX_DEPTH - 20
-"""Arguments stand some levels deep themselves."""
 ABSENT: JsonValue = {"$absent": True}
 _SHORTEST_SECRET = 4
 """Shorter values stand in any text."""
@@ -55,6 +56,13 @@ class Recorded:
     comments: Mapping[ValuePath, Sequence[str]]
     """Lines to write above items of its lists."""
     notices: tuple[Notice, ...]
+    inferred: InferredSet | None = None
+    """What the set was inferred from, where tasks had several runs."""
+
+    @property
+    def questions(self) -> Sequence[Question]:
+        """What a person should confirm, the most valuable first."""
+        return () if self.inferred is None else questions_of(self.inferred)
 
 
 def record(
@@ -62,45 +70,97 @@ def record(
     name: str,
     *,
     pattern: str | None = None,
+    runs: str | None = None,
     redact: Iterable[str] = (),
     user_texts: bool = True,
     by_user_text: bool = False,
 ) -> Recorded:
-    """Write down what sessions did as what they should do: one golden for each session id, or one for a pattern.
+    """Write down what sessions did as what they should do: one golden for each task.
 
-    `pattern` is a glob for session ids; the sessions are then those that match it, recordings of one golden.
-    `redact` names arguments, at any depth, that only have to be present. Without `user_texts` turns are found by their
-    order instead of by what the user said. With `by_user_text` goldens are found by the user's first message instead of
-    the session id, where it is known.
+    A task with one run is written as it was, turn by turn. Where tasks have several runs, the set is inferred from
+    them. `pattern` is a glob for session ids; the sessions are then those that match it, runs of one task. `runs` says
+    where session ids name the run, such as `{task}-run-{run}`. `redact` names arguments, at any depth, that only have
+    to be present. Without `user_texts` turns are found by their order instead of by what the user said. With
+    `by_user_text` goldens are found by the user's first message instead of the session id, where it is known.
     """
+    groups = group_runs(list(sessions), pattern=pattern, runs=runs, by_user_text=by_user_text)
+    return record_groups(groups, name, redact=redact, user_texts=user_texts)
+
+
+def record_groups(
+    groups: Sequence[RunGroup], name: str, *, redact: Iterable[str] = (), user_texts: bool = True
+) -> Recorded:
+    """Do as `record` does with the runs of each task."""
     hidden = frozenset(redact)
+    if all(len(group.sessions) == 1 for group in groups):
+        return _as_they_were(groups, name, hidden, user_texts=user_texts)
+    return _inferred(groups, name, hidden)
+
+
+def _as_they_were(groups: Sequence[RunGroup], name: str, hidden: frozenset[str], *, user_texts: bool) -> Recorded:
+    """Write each session turn by turn."""
     notices: list[Notice] = []
     goldens: list[JsonValue] = []
     comments: dict[ValuePath, Sequence[str]] = {}
-    for (key_field, key), recordings in _by_key(sessions, pattern, by_user_text=by_user_text).items():
-        turns = [[recorded_turn(turn, hidden) for turn in session.turns] for session in recordings]
+    for join, [session] in groups:
+        [(key_field, key)] = join.items()
+        turns = [recorded_turn(turn, hidden) for turn in session.turns]
         if not user_texts:
-            turns = [[replace(turn, user=None) for turn in one] for one in turns]
-        if not key.strip():
-            notices.append(Notice("", "spans without a session id or trace id: no golden can be joined to them"))
+            turns = [replace(turn, user=None) for turn in turns]
+        written = [written_turn(turn) for turn in turns]
+        golden = {key_field: key, "turns": [turn.value for turn in written]}
+        if why := _why_left_out(key, turns, golden):
+            notices.append(why)
             continue
-        if not any(turn.groups for one in turns for turn in one):
-            notices.append(Notice(key, "no tool was called: left out"))
-            continue
-        agreed = merge_sessions(turns)
-        if refused := refusal({key_field: key, **agreed.value}):
-            notices.append(Notice(key, f"{refused}: left out"))
-            continue
-        for where, lines in agreed.comments.items():
-            comments["goldens", len(goldens), *where] = lines
-        goldens.append({key_field: key, **agreed.value})
-        said = [
-            *_notices(recordings, turns, key_field),
-            *agreed.disagreements,
-            *_leaks(recordings, hidden, goldens[-1]),
-        ]
+        for at, turn in enumerate(written):
+            for where, lines in turn.comments.items():
+                comments["goldens", len(goldens), "turns", at, *where] = lines
+        goldens.append(golden)
+        said = [*_notices([session], turns, key_field), *_leaks([session], hidden, golden)]
         notices += [Notice(key, text) for text in said]
     return Recorded({"golden_set": name, "goldens": goldens}, comments, tuple(notices))
+
+
+def _why_left_out(key: str, turns: Sequence[RecordedTurn], golden: Mapping[str, JsonValue]) -> Notice | None:
+    if not key.strip():
+        return Notice("", "spans without a session id or trace id: no golden can be joined to them")
+    if not any(turn.groups for turn in turns):
+        return Notice(key, "no tool was called: left out")
+    refused = refusal(golden)
+    return Notice(key, f"{refused}: left out") if refused else None
+
+
+def _inferred(groups: Sequence[RunGroup], name: str, hidden: frozenset[str]) -> Recorded:
+    """Infer a golden set from the runs of each task."""
+    notices: list[Notice] = []
+    tasks: list[Task] = []
+    for join, sessions in groups:
+        [(key_field, key)] = join.items()
+        turns = [recorded_turn(turn, hidden) for session in sessions for turn in session.turns]
+        if why := _why_left_out(key, turns, {key_field: key, "calls": [{"name": "x"}]}):
+            notices.append(why)
+            continue
+        tasks.append(Task(join, [TaskRun(session) for session in sessions]))
+        notices += [Notice(key, text) for text in _notices(sessions, turns, key_field, inferred=True)]
+    return recorded_set(infer(tasks, hidden), name, notices)
+
+
+def recorded_set(inferred: InferredSet, name: str, notices: Iterable[Notice] = ()) -> Recorded:
+    """Return an inferred golden set as a document."""
+    inferred, trial = that_accepts_its_runs(inferred)
+    wrong = [
+        Notice(key, f"fails a run that it was made from: {cause.what}")
+        for cause in trial.false_failures
+        for key in cause.goldens
+    ]
+    written = golden_document(inferred, name)
+    goldens: JsonValue = written.document["goldens"]
+    leaks = [
+        Notice(next(iter(task.task.join.values())), text)
+        for task, golden in zip(inferred.tasks, goldens, strict=True)
+        for text in _leaks([run.session for run in task.task.runs], inferred.hidden, golden)
+    ]
+    return Recorded(written.document, written.comments, (*notices, *wrong, *leaks), inferred)
 
 
 def refusal(golden: Mapping[str, JsonValue]) -> str:
@@ -111,19 +171,6 @@ def refusal(golden: Mapping[str, JsonValue]) -> str:
         first = error.mistakes[0]
         return f"{first.path.partition('.')[2]}: {first.message}"
     return ""
-
-
-def _by_key(
-    sessions: Iterable[Session], pattern: str | None, *, by_user_text: bool
-) -> dict[tuple[str, str], list[Session]]:
-    """Put recordings of one golden together, by the field that joins it and what stands there."""
-    found: dict[tuple[str, str], list[Session]] = {}
-    for session in sessions:
-        key = ("session", session.id) if pattern is None else ("session_pattern", pattern)
-        if by_user_text and session.turns and (text := recorded_turn(session.turns[0]).user):
-            key = ("first_user_text", text)
-        found.setdefault(key, []).append(session)
-    return found
 
 
 def _leaks(sessions: Sequence[Session], redact: frozenset[str], golden: JsonValue) -> Iterator[str]:
@@ -160,7 +207,9 @@ def _texts(value: JsonValue) -> Iterator[str]:
         yield str(value)
 
 
-def _notices(sessions: Sequence[Session], recordings: Sequence[Sequence[RecordedTurn]], field: str) -> Iterator[str]:
+def _notices(
+    sessions: Sequence[Session], turns: Sequence[RecordedTurn], field: str, *, inferred: bool = False
+) -> Iterator[str]:
     """Say what was not written because it was not there, and what is worth a second look."""
     if field == "session" and any(session.id_source in NO_SESSION_ID for session in sessions):
         yield (
@@ -169,7 +218,6 @@ def _notices(sessions: Sequence[Session], recordings: Sequence[Sequence[Recorded
         )
     if any(session.incomplete or session.ambiguous for session in sessions):
         yield "recorded incompletely, or with several session ids: check it"
-    turns = [turn for recording in recordings for turn in recording]
     if hidden := sum(not turn.visible for turn in turns):
         yield f"no span shows the tool calls of {counted(hidden, 'turn')}: not written"
     calls = [call for turn in turns for call in turn.calls]
@@ -179,7 +227,7 @@ def _notices(sessions: Sequence[Session], recordings: Sequence[Sequence[Recorded
     for call in calls:
         for argument, why in call.unknown.items():
             yield f"{shown_name(call.name)}: {shown_name(argument)} was {why}: not written"
-    if failed := [call for call in calls if call.failed]:
+    if (failed := [call for call in calls if call.failed]) and not inferred:
         names = ", ".join(dict.fromkeys(shown_name(call.name) for call in failed))
         yield f"{counted(len(failed), 'call')} failed when recorded ({names}), and the golden expects them all the same"
 
@@ -229,10 +277,7 @@ def recorded_turn(turn: Turn, redact: frozenset[str] = frozenset()) -> RecordedT
             groups.append([])
         batch = call.batch
         groups[-1].append(recorded_call(call, redact))
-    text = user_text(turn.user_text)
-    return RecordedTurn(
-        text if text and text.strip() and _is_unicode(text) else None, tuple(map(tuple, groups)), turn.calls_visible
-    )
+    return RecordedTurn(writable_user_text(turn), tuple(map(tuple, groups)), turn.calls_visible)
 
 
 def recorded_call(call: ToolCall, redact: frozenset[str] = frozenset()) -> RecordedCall:
@@ -273,146 +318,38 @@ def _mentions(value: JsonValue, names: frozenset[str]) -> bool:
     return is_mapping(value) and (not names.isdisjoint(value) or any(_mentions(item, names) for item in value.values()))
 
 
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a character, where the text was cut
-        return False
-    return True
+# A turn as a golden writes it.
 
 
-def is_json(value: Any, depth: int = 0) -> bool:
-    """Whether a golden file can hold the value."""
-    if value is None or isinstance(value, bool | str):
-        return True
-    if isinstance(value, int):
-        return value.bit_length() < _MAX_DIGITS * 3
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if depth >= _DEEPEST:
-        return False
-    if is_mapping(value):
-        return all(is_json(item, depth + 1) for item in value.values())
-    return is_sequence(value) and all(is_json(item, depth + 1) for item in value)
-
-
-# Several runs of one session merged into one golden.
-
-
-class MergedPart(NamedTuple):
-    """Part of a golden file, lines to write above values in it, and what the recordings disagree about."""
+class WrittenPart(NamedTuple):
+    """Part of a golden file, and lines to write above values in it."""
 
     value: JsonValue
     comments: Comments
-    disagreements: Sequence[str]
 
 
-def merge_sessions(recordings: Sequence[Sequence[RecordedTurn]]) -> MergedPart:
-    """Return `turns`, or `any_of` for the whole session where recordings differ in the number of their turns."""
-    counts = [len(turns) for turns in recordings]
-    if len(set(counts)) == 1:
-        turns = [merge_turns([turns[index] for turns in recordings]) for index in range(counts[0])]
-        said = [f"turn {number}: {text}" for number, turn in enumerate(turns, 1) for text in turn.disagreements]
-        return MergedPart({"turns": [turn.value for turn in turns]}, _comments_under("turns", turns), said)
-    flat = [RecordedTurn(None, tuple(group for turn in turns for group in turn.groups)) for turns in recordings]
-    whole = merge_turns(flat)
-    lengths = " and ".join(map(str, sorted(set(counts))))
-    said = [f"recorded with {lengths} turns: written as calls of the whole session", *whole.disagreements]
-    return MergedPart(whole.value, whole.comments, said)
+def written_turn(turn: RecordedTurn) -> WrittenPart:
+    """Return a turn as a golden writes it."""
+    calls: list[JsonValue] = []
+    comments: dict[ValuePath, Sequence[str]] = {}
+    for index, group in enumerate(turn.groups):
+        written = [written_call(call) for call in group]
+        for number, one in enumerate(written):
+            if one.comments:
+                comments["calls", index, *(("parallel", number) if len(written) > 1 else ())] = one.comments[()]
+        calls.append({"parallel": [one.value for one in written]} if len(written) > 1 else written[0].value)
+    user = {} if turn.user is None else {"user": turn.user}
+    return WrittenPart({**user, "calls": calls} if calls else user, comments)
 
 
-def merge_turns(recordings: Sequence[RecordedTurn]) -> MergedPart:
-    """Return one turn of a golden."""
-    fields, said = _merged_user(recordings)
-    shapes = list(dict.fromkeys(_shape(turn.groups) for turn in recordings))
-    called = [shape for shape in shapes if shape]
-    lists = [merge_call_lists([turn.groups for turn in recordings if _shape(turn.groups) == one]) for one in called]
-    said += [text for one in lists for text in one.disagreements]
-    if not lists:
-        return MergedPart(fields, {}, said)
-    if len(lists) == 1:
-        calls = lists[0].value
-        if len(called) < len(shapes):
-            said.append("called nothing in some recordings: its calls are optional")
-            calls = list(_optional(calls))
-        comments = {("calls", *where): lines for where, lines in lists[0].comments.items()}
-        return MergedPart({**fields, "calls": calls}, comments, said)
-    if len(called) < len(shapes) or len(lists) > MOST_ALTERNATIVES:
-        # An alternative without calls would always do, so that there can be none: what is left is to need none.
-        said.append(f"{len(shapes)} different lists of calls: one after the other, all optional")
-        merged = [call for one in lists for call in _optional(one.value)]
-        return MergedPart({**fields, "calls": merged}, {}, said)
-    said.append(f"{len(lists)} different lists of calls: written as alternatives")
-    return MergedPart({**fields, "any_of": [one.value for one in lists]}, _comments_under("any_of", lists), said)
-
-
-def _merged_user(recordings: Sequence[RecordedTurn]) -> tuple[dict[str, JsonValue], list[str]]:
-    """Return the user's text if all recordings have one and the same, else what is to say of it."""
-    users = [turn.user for turn in recordings if turn.user is not None]
-    different = list(dict.fromkeys(" ".join(text.split()) for text in users))
-    if len(different) > 1:
-        return {}, [f"the user's text differs ({', '.join(shown(text, 40) for text in different)}): left out"]
-    return ({"user": users[0]} if users and len(users) == len(recordings) else {}), []
-
-
-def merge_call_lists(recordings: Sequence[tuple[Group, ...]]) -> MergedPart:
-    """Return the list of calls of recordings that called the same tools, group by group."""
-    items: list[MergedPart] = []
-    for groups in zip(*recordings, strict=True):
-        first = groups[0]
-        partners = [_paired_with(first, group) for group in groups]
-        calls = [merge_calls([group[index] for group in partners]) for index in range(len(first))]
-        if len(calls) == 1:
-            items += calls
-            continue
-        said = [text for call in calls for text in call.disagreements]
-        items.append(MergedPart({"parallel": [call.value for call in calls]}, _comments_under("parallel", calls), said))
-    comments = {(index, *where): lines for index, one in enumerate(items) for where, lines in one.comments.items()}
-    return MergedPart([item.value for item in items], comments, [text for item in items for text in item.disagreements])
-
-
-def merge_calls(recordings: Sequence[RecordedCall]) -> MergedPart:
-    """Return one expected call."""
-    name = recordings[0].name
-    known = [call for call in recordings if call.args is not None]
-    if not known:
-        captures = (call.capture for call in recordings)
-        unknown = (Capture.NOT_CAPTURED if one is Capture.CAPTURED else one for one in captures)
-        states = dict.fromkeys(CAPTURE_WORDS[one] for one in unknown)
-        return MergedPart({"name": name}, {(): [f"arguments {' or '.join(states)} when this was recorded"]}, [])
-    args: dict[str, JsonValue] = {}
-    comments: list[str] = []
-    said: list[str] = []
-    for argument in dict.fromkeys(key for call in known for key in (*(call.args or {}), *call.unknown)):
-        values = [call.args[argument] for call in known if call.args is not None and argument in call.args]
-        hidden = [call.unknown[argument] for call in known if argument in call.unknown]
-        if not values:
-            comments.append(f"{shown_name(argument)}: {' or '.join(dict.fromkeys(hidden))} when this was recorded")
-            continue
-        value, differing = _merge_values(values, (argument,))
-        said += [f"{shown_name(name)}: {text}" for text in differing]
-        if len(values) + len(hidden) < len(known):
-            said.append(f"{shown_name(name)}: {shown_name(argument)} was left out in some recordings")
-            value = {"$any_of": [*choices(value), ABSENT]}
-        args[argument] = value
-    return MergedPart(
-        {"name": name, "args": args} if args else {"name": name}, {(): comments} if comments else {}, said
-    )
-
-
-def _merge_values(values: Sequence[JsonValue], path: tuple[str, ...]) -> tuple[JsonValue, list[str]]:
-    """Return one expected value for those seen, differing as deep inside as they do."""
-    seen = any_of(values)
-    if len(seen) == 1:
-        return seen[0], []
-    if all(is_mapping(value) and not dollar_keys(value) and value.keys() == seen[0].keys() for value in seen):
-        said: list[str] = []
-        merged: dict[str, JsonValue] = {}
-        for key in seen[0]:
-            merged[key], differing = _merge_values([value[key] for value in values], (*path, key))
-            said += differing
-        return merged, said
-    return {"$any_of": seen}, [f"{'.'.join(map(shown_name, path))} was {' and '.join(shown(one, 40) for one in seen)}"]
+def written_call(call: RecordedCall) -> WrittenPart:
+    """Return a call as a golden writes it."""
+    if call.args is None:
+        unknown = Capture.NOT_CAPTURED if call.capture is Capture.CAPTURED else call.capture
+        return WrittenPart({"name": call.name}, {(): [f"arguments {CAPTURE_WORDS[unknown]} when this was recorded"]})
+    lines = [f"{shown_name(name)}: {why} when this was recorded" for name, why in call.unknown.items()]
+    value = {"name": call.name, "args": call.args} if call.args else {"name": call.name}
+    return WrittenPart(value, {(): lines} if lines else {})
 
 
 def any_of(values: Iterable[JsonValue]) -> list[JsonValue]:
@@ -427,32 +364,3 @@ def any_of(values: Iterable[JsonValue]) -> list[JsonValue]:
 def choices(value: JsonValue) -> list[JsonValue]:
     """Return what an expected value chooses from; another one than `$any_of` is its only choice."""
     return list(value["$any_of"]) if is_mapping(value) and "$any_of" in value else [value]
-
-
-def _paired_with(first: Group, group: Group) -> list[RecordedCall]:
-    """Put the calls of a group, whose order means nothing, beside those of another that they resemble most."""
-    left = list(group)
-    ordered: list[RecordedCall] = []
-    for call in first:
-        partner = max((one for one in left if one.name == call.name), key=lambda one: _equal_arguments(call, one))
-        left.remove(partner)
-        ordered.append(partner)
-    return ordered
-
-
-def _equal_arguments(one: RecordedCall, other: RecordedCall) -> int:
-    args, others = one.args or {}, other.args or {}
-    return sum(name in others and equal(value, others[name]) for name, value in args.items())
-
-
-def _shape(groups: Sequence[Group]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(sorted(call.name for call in group)) for group in groups)
-
-
-def _optional(calls: list[Any]) -> Iterator[JsonValue]:
-    for call in calls:
-        yield {"parallel": list(_optional(call["parallel"]))} if "parallel" in call else {**call, "optional": True}
-
-
-def _comments_under(field: str, parts: Sequence[MergedPart]) -> dict[ValuePath, Sequence[str]]:
-    return {(field, index, *where): lines for index, part in enumerate(parts) for where, lines in part.comments.items()}

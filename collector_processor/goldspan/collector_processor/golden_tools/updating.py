@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from goldspan.collector_processor.golden_tools.golden_differences import NOTHING, CallPlace, Change, TraceDifference
-from goldspan.collector_processor.golden_tools.recording import ABSENT, any_of, choices, is_json, refusal
-from goldspan.collector_processor.golden_tools.writing import golden_set_text
+from goldspan.collector_processor.golden_tools.recording import ABSENT, any_of, choices, refusal
+from goldspan.collector_processor.golden_tools.writing import golden_set_text, is_json
 from goldspan.collector_processor.golden_tools.yaml_editing import (
     Edit,
     InsertItem,

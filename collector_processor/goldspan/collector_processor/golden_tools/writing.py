@@ -7,18 +7,20 @@ of YAML could take for something else (`NO`, `012`, `12:30`, `1e3`, `~`, dates) 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+from typing import Any
 
 from goldspan.scoring.errors import FileError, Mistake
-from goldspan.scoring.goldens.documents import ValuePath
+from goldspan.scoring.goldens.documents import MAX_DEPTH, ValuePath
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import JsonValue
 
 Comments = Mapping[ValuePath, Sequence[str]]
-"""Lines to write above an item of a list, without the `#`."""
+"""Lines to write above an item of a list or a field, without the `#`."""
 
 WIDTH = 110
 """Columns that a call on one line may take."""
@@ -63,16 +65,19 @@ class _Writer:
         """Yield the lines of a value that begins on a line of its own."""
         if is_mapping(value) and value:
             for name, item in value.items():
+                yield from self._comment(indent, (*where, name))
                 yield from self._after(_key(name), item, indent, (*where, name))
         elif is_sequence(value) and value:
             for index, item in enumerate(value):
                 if where == ("goldens",) and index:
                     yield ""
-                for line in self.comments.get((*where, index), ()):
-                    yield f"{' ' * indent}# {line}"
+                yield from self._comment(indent, (*where, index))
                 yield from self._indented(" " * indent + "- ", item, indent, (*where, index))
         else:
             yield " " * indent + on_one_line(value)
+
+    def _comment(self, indent: int, where: ValuePath) -> Iterator[str]:
+        return (f"{' ' * indent}# {line}" for line in self.comments.get(where, ()))
 
     def _after(self, key: str, value: JsonValue, indent: int, where: ValuePath) -> Iterator[str]:
         margin = " " * indent
@@ -159,10 +164,30 @@ def _holds_literal(value: JsonValue) -> bool:
     return _literal(value) is not None
 
 
+_MAX_DIGITS = 4_000
+_DEEPEST = MAX_DEPTH - 20
+"""Arguments stand some levels deep themselves."""
+
+
+def is_json(value: Any, depth: int = 0) -> bool:
+    """Whether a golden file can hold the value."""
+    if value is None or isinstance(value, bool | str):
+        return True
+    if isinstance(value, int):
+        return value.bit_length() < _MAX_DIGITS * 3
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if depth >= _DEEPEST:
+        return False
+    if is_mapping(value):
+        return all(is_json(item, depth + 1) for item in value.values())
+    return is_sequence(value) and all(is_json(item, depth + 1) for item in value)
+
+
 # Golden files: their names, their formats, and writing them whole or not at all.
 
-RECORDED = ("Recorded by `goldspan goldens record`: read it before you rely on it.",)
-"""What stands at the top of a file that was recorded."""
+RECORDED = ("Recorded by `goldspan goldens record` from one run, which says nothing of the next: record a second one.",)
+"""What stands at the top of a file that was recorded from one run of each task."""
 _OF_GOLDENS = frozenset(
     {"attribute", "calls", "evalCases", "eval_cases", "first_user_text", "golden_set", "goldens", "session"}
     | {"session_pattern", "turns", "version"}

@@ -1,0 +1,133 @@
+"""How well goldens inferred from passing runs judge other runs: `python -m benchmarks.inference [TRIALS]`.
+
+Simulated agents, ten tasks each: false failures of 50 fresh runs that are right, of 30 runs with a mistake those that
+fail, questions for a person, lines. TRIALS is a file of real models' runs with several trials a task, plain or gzip:
+one JSON object a line, `{set, task, id, passed, day, users, calls}`; each golden is made of k passing runs of a task,
+and judges the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from goldspan.collector_processor.golden_tools.recording import record
+from goldspan.collector_processor.golden_tools.writing import golden_set_text
+from goldspan.scoring import load_goldens, score_sessions
+from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
+from goldspan.scoring.verdict import Label
+from rigs.simulated_agents import AGENTS
+
+SECOND = 1_000_000_000
+
+
+class Judgement(NamedTuple):
+    """How a golden set judged runs."""
+
+    right: int
+    failed: int
+    """Of those that are right."""
+    wrong: int
+    caught: int
+    questions: int
+    lines: int
+
+
+def judged(good: Sequence[Session], fresh: Iterable[Session], bad: Iterable[Session], show: bool = False) -> Judgement:
+    """Record goldens from runs that were right, and judge others."""
+    recorded = record(good, "inferred")
+    text = golden_set_text("g.yaml", recorded.document, recorded.comments)
+    index = load_goldens(dict(recorded.document))
+    results = [score_sessions(index, list(runs)).sessions for runs in (fresh, bad)]
+    failed = [[one for one in found if one.verdict.label is not Label.PASS] for found in results]
+    if show:
+        print(text)
+        for one in failed[0]:
+            print("FALSE FAILURE", one)
+        for one in results[1]:
+            if one.verdict.label is Label.PASS:
+                print("MISSED", one.session.id if one.session else "")
+    return Judgement(
+        len(results[0]), len(failed[0]), len(results[1]), len(failed[1]), len(recorded.questions), text.count("\n")
+    )
+
+
+def session_of(run: dict[str, Any], number: int) -> Session:
+    """One session of the file of trials: a turn for each message of the user."""
+    start = int(datetime.fromisoformat(run["day"]).replace(tzinfo=UTC).timestamp() + 36_000) * SECOND
+    starts = [calls for calls, _ in run["users"]]
+    turns: list[Turn] = []
+    for place, (first, text) in enumerate(run["users"]):
+        last = starts[place + 1] if place + 1 < len(starts) else len(run["calls"])
+        calls = tuple(
+            ToolCall(
+                call["name"],
+                call["args"] if isinstance(call["args"], dict) else {},
+                result=Content(json.dumps(call["result"]), Capture.CAPTURED),
+                error="failed" if call["error"] else None,
+                start=start + (first + index) * SECOND,
+                end=start + (first + index) * SECOND + 1,
+            )
+            for index, call in enumerate(run["calls"][first:last])
+        )
+        turns.append(Turn(calls, user_text=Content(text, Capture.CAPTURED), start=start + first * SECOND))
+    return Session(f"task-{run['task']}-run-{number}", tuple(turns), run=run["id"])
+
+
+def trials(path: Path, k: int, repeats: int = 3) -> Iterator[tuple[str, Judgement]]:
+    """Judge the runs of each set of tasks by goldens of k passing runs."""
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+        runs = [json.loads(line) for line in lines]
+    for name in dict.fromkeys(run["set"] for run in runs):
+        passing: defaultdict[str, list[Session]] = defaultdict(list)
+        failing: defaultdict[str, list[Session]] = defaultdict(list)
+        for number, run in enumerate(runs):
+            if run["set"] == name:
+                (passing if run["passed"] else failing)[run["task"]].append(session_of(run, number))
+        totals = [0] * 6
+        for repeat in range(repeats):
+            chance = random.Random(repeat)
+            good: list[Session] = []
+            fresh: list[Session] = []
+            bad: list[Session] = []
+            for task, sessions in sorted(passing.items()):
+                if len(sessions) >= k:
+                    chance.shuffle(sessions)
+                    good += sessions[:k]
+                    fresh += sessions[k:]
+                    bad += failing[task]
+            totals = [one + other for one, other in zip(totals, judged(good, fresh, bad), strict=True)]
+        yield name, Judgement(*totals[:4], totals[4] // repeats, totals[5] // repeats)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Goldens inferred from passing runs, and what they judge.")
+    parser.add_argument("trials", nargs="?", type=Path, help="a file of real models' runs")
+    parser.add_argument("--agent", choices=AGENTS, help="one simulated agent, with what it wrote and missed")
+    parser.add_argument("-k", type=int, nargs="*", default=[2, 3], help="passing runs a task")
+    options = parser.parse_args(arguments)
+    print(f"{'runs of':24}{'k':>3}{'false failures':>18}{'caught':>14}{'questions':>11}{'lines':>7}")
+    rows: list[tuple[str, int, Judgement]] = []
+    for name, agent in AGENTS.items():
+        if options.trials is None and options.agent in (None, name):
+            fresh = [run.to_session() for run in agent.good(5, first=1000)]
+            bad = [run.to_session() for run in agent.bad(30)]
+            for k in (2, 3, 5) if options.agent is None else options.k[-1:]:
+                good = [run.to_session() for run in agent.good(k)]
+                rows.append((name, k, judged(good, fresh, bad, show=options.agent is not None)))
+    if options.trials is not None:
+        rows += [(name, k, found) for k in options.k for name, found in trials(options.trials, k)]
+    for name, k, one in rows:
+        shares = f"{one.failed} of {one.right}", f"{one.caught} of {one.wrong}"
+        print(f"{name:24}{k:>3}{shares[0]:>18}{shares[1]:>14}{one.questions:>11}{one.lines:>7}")
+
+
+if __name__ == "__main__":
+    main()

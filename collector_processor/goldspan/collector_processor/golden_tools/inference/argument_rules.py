@@ -1,0 +1,301 @@
+"""How each argument of each tool is to be compared, learnt from all tasks together.
+
+Every matcher is tried on runs that it was not made from: the strictest one that hardly ever rejects such a run is
+taken. A looser one is taken without proof only where it costs little and the strict one surely fails tomorrow:
+generated ids, dates that count from today, ids of a result, prose.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from goldspan.collector_processor.golden_tools.inference.call_clusters import CallCluster, TaskCalls
+from goldspan.collector_processor.golden_tools.inference.matcher_ladder import (
+    BY_NAME,
+    FORMS,
+    PRESENT,
+    PooledValues,
+    SeenValues,
+    accepts,
+    any_of,
+    days_from_call,
+    is_surely_generated,
+)
+from goldspan.collector_processor.golden_tools.inference.task_runs import Field, SeenCall, ValueOrigin
+from goldspan.scoring.comparison import canonical
+from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.matchers.kinds.prose import WrittenText
+from goldspan.scoring.sessions import JsonValue
+
+MOST_FAILURES = 0.02
+"""The share of unseen runs that a matcher may reject and still be taken."""
+UNEXPLAINED = 0.1
+"""Up to this share, variation that no matcher explains is a matter for a person: the values seen are kept."""
+_MOST_CHOICES = 6
+_ENOUGH_LISTS = 10
+"""So many lists that all came in one order, and the order is taken to matter."""
+_FEW_PLACES = 3
+_MOSTLY = 0.6
+_ABSENT: JsonValue = {"$absent": True}
+
+Argument = tuple[str, Field]
+"""A tool, and a field of its arguments."""
+Place = tuple[Sequence[JsonValue], Sequence[SeenCall]]
+"""What runs passed in one place of a task, and the calls that did."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentRule:
+    """How an argument is compared in the whole set."""
+
+    tool: str
+    field: Field
+    form: str
+    pool: PooledValues
+    optional: bool
+    """Some runs left it out where others passed it."""
+    tried: int
+    """So many times a matcher was tried on a run that it was not made from."""
+    failures: Mapping[str, int]
+    """How often each form rejected such a run."""
+    calls: int
+    """So many calls passed it."""
+    assumed: bool = False
+    """The form was taken by what the values look like."""
+
+    def expected(self, values: Sequence[JsonValue], calls: Sequence[SeenCall]) -> JsonValue:
+        """Return what a golden expects where runs passed these values."""
+        found = BY_NAME[self.form].fit(SeenValues(values, calls, self.pool))
+        return any_of(values) if found is None else found
+
+    @property
+    def name(self) -> str:
+        """The argument as a rule of a set names it."""
+        return ".".join((self.tool, *self.field))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a golden's own values say all."""
+        return self.form == "exact" and not self.optional
+
+    @property
+    def rejected_as_literals(self) -> int:
+        """How many unseen runs the values alone would have rejected."""
+        return self.failures.get("exact", 0)
+
+
+def learn_arguments(
+    tasks: Sequence[TaskCalls], writes: Set[str], hidden: Set[str] = frozenset()
+) -> dict[Argument, ArgumentRule]:
+    """Return the rule of each argument that any run passed.
+
+    `writes` are the tools that change something; arguments named in `hidden`, at any depth, only have to be present.
+    """
+    places: defaultdict[Argument, list[Place]] = defaultdict(list)
+    left_out: set[Argument] = set()
+    for task in tasks:
+        for cluster in task.clusters:
+            calls = list(cluster.calls.values())
+            for field in dict.fromkeys(field for call in calls for field in call.args):
+                having = [call for call in calls if field in call.args]
+                places[cluster.tool, field].append(([call.args[field] for call in having], having))
+                if len(having) < len(calls):
+                    left_out.add((cluster.tool, field))
+    together = _permuting_together(places)
+    return {
+        argument: _rule(
+            argument, found, together.get(argument, ()), optional=argument in left_out, writes=writes, hidden=hidden
+        )
+        for argument, found in sorted(places.items())
+        if argument not in {(tool, (other,)) for (tool, _), others in together.items() for other in others}
+    }
+
+
+def _permuting_together(places: Mapping[Argument, Sequence[Place]]) -> dict[Argument, Sequence[str]]:
+    """Return, for the first of lists that always are of one length and are permuted alike, the names of the others."""
+    found: dict[Argument, Sequence[str]] = {}
+    lists: defaultdict[str, list[Field]] = defaultdict(list)
+    for (tool, field), of_argument in sorted(places.items()):
+        if len(field) == 1 and all(is_sequence(value) for values, _ in of_argument for value in values):
+            lists[tool].append(field)
+    for tool, fields in lists.items():
+        calls = [call for _, of_place in places[tool, fields[0]] for call in of_place]
+        alike = all(
+            all(field in call.args for field in fields) and len({len(call.args[field]) for field in fields}) == 1
+            for call in calls
+        )
+        if len(fields) > 1 and alike and any(len(call.args[fields[0]]) > 1 for call in calls):
+            found[tool, fields[0]] = [field[0] for field in fields[1:]]
+    return found
+
+
+def _rule(
+    argument: Argument,
+    places: Sequence[Place],
+    together: Sequence[str],
+    *,
+    optional: bool,
+    writes: Set[str],
+    hidden: Set[str],
+) -> ArgumentRule:
+    passed = sum(len(values) for values, _ in places)
+    if hidden and any(_holds_name((*argument[1], value), hidden) for values, _ in places for value in values):
+        return ArgumentRule(*argument, PRESENT.name, PooledValues(), optional, 0, {}, passed, assumed=True)
+    pool = _pooled(places, together)
+    failures: Counter[str] = Counter()
+    tried = sum(len(values) for values, _ in places if len(values) > 1)
+    if any(len(set(map(canonical, values))) > 1 for values, _ in places):
+        for values, calls in places:
+            _try_out(values, calls, pool, failures)
+    fitting = {
+        form.name
+        for form in FORMS
+        if all(form.fit(SeenValues(values, calls, pool)) is not None for values, calls in places)
+    }
+    form, assumed = _choose(places, pool, fitting, failures, tried, writes)
+    return ArgumentRule(*argument, form, pool, optional, tried, dict(failures), passed, assumed)
+
+
+def _holds_name(value: JsonValue, names: Set[str]) -> bool:
+    """Whether a name is among the steps of a field, or is a key anywhere in a value."""
+    if is_sequence(value):
+        return any(one in names if isinstance(one, str) else _holds_name(one, names) for one in value)
+    return is_mapping(value) and (not names.isdisjoint(value) or any(_holds_name(one, names) for one in value.values()))
+
+
+def _try_out(
+    values: Sequence[JsonValue], calls: Sequence[SeenCall], pool: PooledValues, failures: Counter[str]
+) -> None:
+    """Leave out one run after the other, and count which forms reject it."""
+    for index in range(len(values) if len(values) > 1 else 0):
+        others = SeenValues([*values[:index], *values[index + 1 :]], [*calls[:index], *calls[index + 1 :]], pool)
+        for form in FORMS:
+            expected = form.fit(others)
+            if expected is None or not accepts(expected, values[index], calls[index]):
+                failures[form.name] += 1
+
+
+def _choose(
+    places: Sequence[Place], pool: PooledValues, fitting: Set[str], failures: Counter[str], tried: int, writes: Set[str]
+) -> tuple[str, bool]:
+    """Return the form, and whether it was taken by what the values look like."""
+    prior = _prior(places, pool, fitting, writes)
+    allowed = MOST_FAILURES * tried
+    if prior is not None and failures[prior] <= failures["exact"] + allowed:
+        return prior, True
+    base = "exact"
+    if "unordered" in fitting and _order_is_open(places):
+        base = "together" if "together" in fitting else "unordered"
+    if failures[base] <= allowed:
+        return base, False
+    candidates = [form.name for form in FORMS if form.name in fitting]
+    best = min(candidates, key=lambda name: (failures[name], candidates.index(name)))
+    found = next((name for name in candidates if failures[name] <= allowed), best)
+    if found in ("type", "generated"):
+        # Rare variation that nothing explains is a matter for a person.
+        found = next((name for name in candidates if failures[name] <= UNEXPLAINED * tried), found)
+    return found, False
+
+
+def _order_is_open(places: Sequence[Place]) -> bool:
+    """Whether lists came in several orders, or too few came to tell."""
+    same = 0
+    for values, _ in places:
+        lists = [value for value in values if is_sequence(value) and len(value) > 1]
+        orders = {canonical(value) for value in lists}
+        sets = {frozenset(map(canonical, value)) for value in lists}
+        if len(orders) > len(sets):
+            return True
+        same += max(0, len(lists) - len(orders))
+    return same < _ENOUGH_LISTS
+
+
+def _pooled(places: Sequence[Place], together: Sequence[str]) -> PooledValues:
+    """Look at an argument over all tasks."""
+    flat = [(value, call) for values, calls in places for value, call in zip(values, calls, strict=True)]
+    varies = any(len(set(map(canonical, values))) > 1 for values, _ in places)
+    distinct = {canonical(value): value for value, _ in flat}
+    plain = all(
+        isinstance(value, bool) or (isinstance(value, str) and len(value) <= 24 and not any(map(str.isdigit, value)))
+        for value in distinct.values()
+    )
+    closed = varies and plain and len(distinct) <= _MOST_CHOICES and len(distinct) < len(flat) / 2
+    varied = [value for values, _ in places if len(set(map(canonical, values))) > 1 for value in values]
+    choices = list({canonical(value): value for value in varied}.values()) if closed else []
+    return PooledValues(choices, _mentioned(flat, len(places)), _common_keys([value for value, _ in flat]), together)
+
+
+def _common_keys(values: Sequence[JsonValue]) -> frozenset[str]:
+    objects = [item for value in values if is_sequence(value) for item in value]
+    if not all(map(is_sequence, values)) or not objects or not all(map(is_mapping, objects)):
+        return frozenset()
+    common = frozenset[str].intersection(*(frozenset(item) for item in objects))
+    return common if any(len(item) > len(common) for item in objects) else frozenset()
+
+
+def _mentioned(flat: Sequence[tuple[JsonValue, SeenCall]], places: int) -> list[JsonValue]:
+    """Return the values of the run that prose repeats."""
+    texts = [(WrittenText(value), call) for value, call in flat if isinstance(value, str)]
+    prose = sum(len(text.words) > 1 for text, _ in texts)
+    if places < _FEW_PLACES or len(texts) < len(flat) or prose <= _MOSTLY * len(texts):
+        return []
+    said: Counter[ValueOrigin] = Counter()
+    there: Counter[ValueOrigin] = Counter()
+    values: defaultdict[ValueOrigin, set[object]] = defaultdict(set)
+    for text, call in texts:
+        for name, found in call.known_values().items():
+            there[name] += 1
+            said[name] += any(text.says(value) for value in found)
+            values[name].update(map(canonical, found))
+    kept = [
+        name
+        for name in said
+        if said[name] >= 0.99 * there[name] and there[name] >= 0.9 * len(texts) and len(values[name]) > 1
+    ]
+    # What two places say alike is asked once, of the place that is written shortest.
+    by_values: dict[object, ValueOrigin] = {}
+    for name in sorted(kept, key=lambda one: (one.pointer.startswith("/"), len(one.pointer), one)):
+        by_values.setdefault(frozenset(values[name]), name)
+    return [
+        {"call": one.tool, "path": one.pointer} if one.pointer[:1] == "/" else one.dotted for one in by_values.values()
+    ]
+
+
+def _prior(places: Sequence[Place], pool: PooledValues, fitting: Set[str], writes: Set[str]) -> str | None:
+    """Return the form that values call for by what they look like."""
+    flat = [(value, call) for values, calls in places for value, call in zip(values, calls, strict=True)]
+    texts = [value for value, _ in flat if isinstance(value, str)]
+    if len(texts) < len(flat) or not texts:
+        return None
+    distinct = len(set(texts))
+    prose = sum(len(text.split()) >= 3 and len(text) >= 20 for text in texts) > _MOSTLY * len(texts)
+    if prose and distinct > 0.4 * len(places) and sum(call.was_said(text) for text, call in flat) < 0.5 * len(flat):
+        return "mentions" if pool.mentions else "key_facts" if "key_facts" in fitting else "type"
+    if all(map(is_surely_generated, texts)) and not any(call.is_grounded(text) for text, call in flat):
+        return "generated"
+    ungrounded = sum(call.is_grounded(text) for text, call in flat) < 0.5 * len(flat)
+    near = (days_from_call(text, call) for text, call in flat)
+    if "relative_date" in fitting and ungrounded and all(one is not None and abs(one[0]) < 400 for one in near):
+        return "relative_date"
+    if "from_result" in fitting and all(
+        not call.was_said(text) and any(origin.tool in writes for origin in call.origins(text)) for text, call in flat
+    ):
+        return "from_result"
+    return None
+
+
+def expected_arguments(cluster: CallCluster, rules: Mapping[Argument, ArgumentRule]) -> dict[Field, JsonValue]:
+    """Return what a golden expects of a call, by field."""
+    calls = list(cluster.calls.values())
+    found: dict[Field, JsonValue] = {}
+    for field in dict.fromkeys(field for call in calls for field in call.args):
+        having = [call for call in calls if field in call.args]
+        rule = rules.get((cluster.tool, field))
+        if rule is None:  # it is compared together with another argument
+            continue
+        expected = rule.expected([call.args[field] for call in having], having)
+        optional = rule.optional or len(having) < len(calls)
+        found[field] = {"$any_of": [expected, _ABSENT]} if optional else expected
+    return found

@@ -1,0 +1,84 @@
+"""Which calls of several runs of a task are the same call: clusters, one call of each run at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from goldspan.collector_processor.golden_tools.inference.task_runs import SeenCall, Task, only_reads
+from goldspan.scoring.comparison import canonical
+from goldspan.scoring.json_values import is_sequence
+from goldspan.scoring.sessions import JsonValue
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallCluster:
+    """A call of a task as its runs made it."""
+
+    tool: str
+    calls: Mapping[int, SeenCall]
+    """By the number of the run in its task."""
+
+    def without(self, run: int) -> CallCluster:
+        """Return the cluster without the call of one run."""
+        return CallCluster(self.tool, {number: call for number, call in self.calls.items() if number != run})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskCalls:
+    """The calls of a task."""
+
+    task: Task
+    clusters: Sequence[CallCluster]
+
+    @property
+    def runs(self) -> int:
+        """How many runs were seen."""
+        return len(self.task.runs)
+
+
+def cluster_calls(task: Task) -> TaskCalls:
+    """Put the calls of a task's runs together, tool by tool, the most alike first.
+
+    Calls of reading tools that share no argument are different calls.
+    """
+    tools = dict.fromkeys(call.name for run in task.runs for call in run.calls)
+    return TaskCalls(task, [one for tool in tools for one in _of_tool(task, tool)])
+
+
+def _of_tool(task: Task, tool: str) -> Iterator[CallCluster]:
+    of_runs = [[call for call in run.calls if call.name == tool] for run in task.runs]
+    keys = {id(call): _keys(call) for calls in of_runs for call in calls}
+    clusters: list[dict[int, SeenCall]] = []
+    # The longest list first, so that the others find their partners in it.
+    for number in sorted(range(len(of_runs)), key=lambda index: (-len(of_runs[index]), index)):
+        calls, known = of_runs[number], list(enumerate(clusters))
+        pairs = sorted(
+            (-max(_alike(keys[id(call)], keys[id(other)]) for other in cluster.values()), abs(mine - its), mine, its)
+            for mine, call in enumerate(calls)
+            for its, cluster in known
+        )
+        placed: set[int] = set()
+        taken: set[int] = set()
+        for alike, _, mine, its in pairs:
+            if mine in placed or its in taken or (alike == 0 and only_reads(tool)):
+                continue
+            placed.add(mine)
+            taken.add(its)
+            clusters[its][number] = calls[mine]
+        clusters += [{number: call} for mine, call in enumerate(calls) if mine not in placed]
+    return (CallCluster(tool, calls) for calls in clusters)
+
+
+def _keys(call: SeenCall) -> dict[tuple[str, ...], object]:
+    return {field: _unordered_key(value) for field, value in call.args.items()}
+
+
+def _unordered_key(value: JsonValue) -> object:
+    return frozenset(map(canonical, value)) if is_sequence(value) else canonical(value)
+
+
+def _alike(one: Mapping[tuple[str, ...], object], other: Mapping[tuple[str, ...], object]) -> float:
+    """Return the share of the arguments that both calls have with one value."""
+    names = one.keys() | other.keys()
+    return sum(name in one and name in other and one[name] == other[name] for name in names) / (len(names) or 1)

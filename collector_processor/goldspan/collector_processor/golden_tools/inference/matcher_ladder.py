@@ -1,0 +1,238 @@
+"""The matchers that may explain an argument's values, from strict to loose.
+
+Each form makes the value that a golden should have for one call from the values that several runs passed there; whether
+it accepts another run's value is asked of the matcher itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple
+
+from goldspan.collector_processor.golden_tools.inference.task_runs import SeenCall
+from goldspan.scoring.comparison import ValueRule, canonical, comparison, equal
+from goldspan.scoring.errors import MatcherError
+from goldspan.scoring.json_values import is_number, is_sequence
+from goldspan.scoring.matchers import escape_literal, score_of
+from goldspan.scoring.matchers.kinds.prose import WrittenText, facts_of
+from goldspan.scoring.matchers.reading import matches, read_arguments
+from goldspan.scoring.sessions import JsonValue
+
+_EXACT = ValueRule("exact", comparison("exact"))
+
+
+@dataclass(frozen=True, slots=True)
+class PooledValues:
+    """What is known of an argument over all tasks."""
+
+    choices: Sequence[JsonValue] = ()
+    """A small closed set of values, if it varies among them."""
+    mentions: Sequence[JsonValue] = ()
+    """Values of the run, as `$mentions` names them, that prose repeats in nearly every run."""
+    common_keys: frozenset[str] = frozenset()
+    """Of lists of objects: the keys that all objects have, if not all have the same."""
+    together: Sequence[str] = ()
+    """Other arguments whose elements belong to the elements of this one."""
+
+
+class SeenValues(NamedTuple):
+    """What runs passed in one place of a task."""
+
+    values: Sequence[JsonValue]
+    calls: Sequence[SeenCall]
+    """The calls that passed them."""
+    pool: PooledValues = PooledValues()
+
+
+Fit = Callable[[SeenValues], JsonValue]
+"""Returns what a golden expects in one place. None: the form does not fit."""
+
+
+class Form(NamedTuple):
+    """A kind of matcher."""
+
+    name: str
+    fit: Fit
+    words: str
+    """What it says of an argument, for comments and questions."""
+
+
+def accepts(expected: JsonValue, value: JsonValue, call: SeenCall) -> bool:
+    """Whether a golden's value accepts what a call passed."""
+    try:
+        read = read_arguments(call.name, {"value": expected})["value"]
+    except MatcherError:
+        return False
+    return score_of(read, value, _EXACT, call.earlier) == 1
+
+
+def any_of(values: Sequence[JsonValue], written: Callable[[JsonValue], JsonValue] = escape_literal) -> JsonValue:
+    """Return an expected value that accepts each of these, as `written` writes it."""
+    seen: list[JsonValue] = []
+    for value in map(written, values):
+        if not any(equal(one, value) for one in seen):
+            seen.append(value)
+    return seen[0] if len(seen) == 1 else {"$any_of": seen}
+
+
+def _exact(seen: SeenValues) -> JsonValue:
+    return any_of(seen.values)
+
+
+def _spelling(seen: SeenValues) -> JsonValue:
+    """Take numbers however they are written, and text whatever its case, white space and punctuation."""
+    if not all(isinstance(value, str) or is_number(value) for value in seen.values):
+        return None
+    kept: list[JsonValue] = []
+    for value in seen.values:
+        if not any(matches({"$alphanumeric": one}, value) for one in kept):
+            kept.append(value)
+    return any_of(kept, lambda one: {"$alphanumeric": one})
+
+
+def _unordered(seen: SeenValues) -> JsonValue:
+    if not all(is_sequence(value) for value in seen.values):
+        return None
+    kept = {_bag(value): value for value in reversed(seen.values)}
+    return any_of(list(kept.values()), lambda one: {"$unordered": escape_literal(one)})
+
+
+def _bag(value: Sequence[JsonValue]) -> frozenset[tuple[object, int]]:
+    return frozenset(Counter(map(canonical, value)).items())
+
+
+def _common_keys(seen: SeenValues) -> JsonValue:
+    """Compare lists of objects by the keys that all objects have that were ever passed."""
+    if not seen.pool.common_keys:
+        return None
+    cut = [
+        [{key: item[key] for key in item if key in seen.pool.common_keys} for item in value] for value in seen.values
+    ]
+    kept = {_bag(value): value for value in reversed(cut)}
+    return any_of(list(kept.values()), lambda one: {"$unordered": escape_literal(one), "common_keys": True})
+
+
+def _together(seen: SeenValues) -> JsonValue:
+    """Compare lists whose elements belong to those of other lists of the call."""
+    if not seen.pool.together:
+        return None
+    kept: dict[object, JsonValue] = {}
+    for value, call in zip(seen.values, seen.calls, strict=True):
+        others = {name: call.args.get((name,)) for name in seen.pool.together}
+        if not all(is_sequence(one) and len(one) == len(value) for one in (value, *others.values())):
+            return None
+        rows = frozenset(canonical(list(row)) for row in zip(value, *others.values(), strict=True))
+        kept.setdefault(rows, {"$unordered": escape_literal(value), "together": escape_literal(others)})
+    return any_of(list(kept.values()), lambda one: one)
+
+
+def _from_result(seen: SeenValues) -> JsonValue:
+    found = [call.origins(value) for value, call in zip(seen.values, seen.calls, strict=True)]
+    common = set.intersection(*found)
+    if not common:
+        return None
+    tool, pointer = min(common, key=lambda one: (one.pointer.count("/"), len(one.pointer), one))
+    return {"$from_result": {"call": tool, **({"path": pointer} if pointer else {})}}
+
+
+_DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?")
+
+
+def days_from_call(value: JsonValue, call: SeenCall) -> tuple[int, str | None] | None:
+    """Return how many days a date is after the day of its call, and its time, if it has one."""
+    hit = _DATE.fullmatch(value) if isinstance(value, str) else None
+    if hit is None or call.day is None:
+        return None
+    try:
+        return (date(int(hit[1]), int(hit[2]), int(hit[3])) - call.day).days, hit[4]
+    except ValueError:
+        return None
+
+
+def _relative_date(seen: SeenValues) -> JsonValue:
+    found = [days_from_call(value, call) for value, call in zip(seen.values, seen.calls, strict=True)]
+    dates = [{"days": one[0], **({"time": one[1]} if one[1] else {})} for one in found if one is not None]
+    return any_of(dates, lambda one: {"$date": one}) if len(dates) == len(seen.values) else None
+
+
+def _choice(seen: SeenValues) -> JsonValue:
+    return any_of(sorted(seen.pool.choices, key=str)) if seen.pool.choices else None
+
+
+_KINDS = ("uuid", "ulid", "timestamp", "hex", "token")
+_KINDS_OF_IDS = tuple(kind for kind in _KINDS if kind != "timestamp")
+_PREFIX = re.compile(r"[A-Za-z]{1,20}[-_:#]")
+_SURELY_GENERATED = (
+    re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE),
+    re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}"),
+    re.compile(r"(?=.*\d)(?:[0-9a-f]{16,128}|[0-9A-F]{16,128})"),
+)
+
+
+def is_surely_generated(text: str) -> bool:
+    """Whether a text looks generated: a UUID, a ULID, or many hexadecimal digits; any word may stand before it."""
+    rest = _PREFIX.sub("", text, count=1)
+    return any(pattern.fullmatch(text) or pattern.fullmatch(rest) for pattern in _SURELY_GENERATED)
+
+
+def _generated(seen: SeenValues) -> JsonValue:
+    if not all(isinstance(value, str) or is_number(value) for value in seen.values):
+        return None
+    prefixes = {hit[0] if (hit := _PREFIX.match(str(value))) else "" for value in seen.values}
+    for prefix in dict.fromkeys(("", *(prefixes if len(prefixes) == 1 else ()))):
+        for kind in _KINDS if all(call.day for call in seen.calls) else _KINDS_OF_IDS:
+            expected = {"$generated": kind, **({"prefix": prefix} if prefix else {})}
+            if all(accepts(expected, value, call) for value, call in zip(seen.values, seen.calls, strict=True)):
+                return expected
+    return None
+
+
+def _mentions(seen: SeenValues) -> JsonValue:
+    return {"$mentions": list(seen.pool.mentions)} if seen.pool.mentions else None
+
+
+def _key_facts(seen: SeenValues) -> JsonValue:
+    """Compare prose by the ids, dates and numbers that all runs say."""
+    texts = [WrittenText(value) for value in seen.values if isinstance(value, str) and value.strip()]
+    if len(texts) < len(seen.values):
+        return None
+    shared = [fact for fact in facts_of(seen.values[0]) if all(text.says(fact) for text in texts)]
+    return {"$key_facts": shared} if shared else None
+
+
+def _type(seen: SeenValues) -> JsonValue:
+    kinds = {_type_of(value) for value in seen.values}
+    return {"$type": kinds.pop()} if len(kinds) == 1 else {"$present": True}
+
+
+def _type_of(value: JsonValue) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if is_number(value):
+        return "number"
+    return "string" if isinstance(value, str) else "array" if is_sequence(value) else "object"
+
+
+FORMS = (
+    Form("exact", _exact, "is the same"),
+    Form("spelling", _spelling, "differs in case, punctuation or notation alone"),
+    Form("unordered", _unordered, "has the same elements in any order"),
+    Form("together", _together, "has rows with another list, in any order"),
+    Form("common_keys", _common_keys, "has objects with other optional keys"),
+    Form("from_result", _from_result, "equals an earlier result"),
+    Form("relative_date", _relative_date, "is always so many days from the day of the call"),
+    Form("choice", _choice, "is one of few values"),
+    Form("generated", _generated, "is generated anew"),
+    Form("mentions", _mentions, "is prose that repeats values of the run"),
+    Form("key_facts", _key_facts, "is prose with the same facts"),
+    Form("type", _type, "varies"),
+)
+PRESENT = Form("present", lambda _: {"$present": True}, "is not written")
+IGNORED = Form("ignored", lambda _: {"$ignore": True}, "may have any value")
+BY_NAME = {form.name: form for form in (*FORMS, PRESENT, IGNORED)}
