@@ -40,7 +40,9 @@ class Judgement(NamedTuple):
     lines: int
 
 
-def judged(good: Sequence[Session], fresh: Iterable[Session], bad: Iterable[Session], show: bool = False) -> Judgement:
+def judged(
+    good: Sequence[Session], fresh: Iterable[Session], bad: Iterable[Session], *, show: bool = False
+) -> Judgement:
     """Record goldens from runs that were right, and judge others."""
     recorded = record(good, "inferred")
     text = golden_set_text("g.yaml", recorded.document, recorded.comments)

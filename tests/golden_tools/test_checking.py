@@ -47,7 +47,27 @@ def sets(*goldens: str) -> str:
 
 
 CALLS = "calls: [{name: f}]"
+UUID = "0b5ae5e2-5ad5-4c6f-9d6c-7d5e2c1b3a4f"
+PROSE = "'Hello Ann, we have sent your order to Oslo today'"
+
+
+def call_with(*values: str, rules: str = "") -> str:
+    return (
+        sets(*(f"session: s-{at}, calls: [{{name: f, args: {{x: {one}}}}}]" for at, one in enumerate(values))) + rules
+    )
+
+
 FINDINGS: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
+    "an id made anew": (call_with(UUID), [("generated_literal", "3", "goldens[0].calls[0].args.x")]),
+    "an id with a rule": (call_with(UUID, rules="arguments: {f.x: {$generated: uuid}}\n"), []),
+    "prose": (call_with(PROSE), [("prose_literal", "3", "goldens[0].calls[0].args.x")]),
+    "many ids": (
+        call_with("{$any_of: [A1, A2, A3, A4]}"),
+        [("many_alternatives", "3", "goldens[0].calls[0].args.x")],
+    ),
+    "few values": (call_with("{$any_of: [red, green, blue, black]}"), []),
+    "a list in two orders": (call_with("[a, b]", "[b, a]"), [("list_order", "4", "goldens[1].calls[0].args.x")]),
+    "a list in one order": (call_with("[a, b]", "[a, b]", "[a, c]"), []),
     "patterns that overlap": (
         sets(f"session_pattern: nightly-*, {CALLS}", f"session_pattern: '*-weather', {CALLS}"),
         [("overlap", "4", "session_pattern")],

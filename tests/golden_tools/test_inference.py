@@ -54,6 +54,8 @@ def failed(recorded: Recorded, *sessions: Session) -> list[bool]:
 
 UUIDS = [f"{number:08x}-0000-4000-8000-{number:012x}" for number in range(100)]
 
+OPENINGS = ("Hello, your", "Good day! The", "Dear all, this")
+
 RULES: dict[str, tuple[Callable[[int, int], Any], Any]] = {
     "ids made anew": (lambda task, run: UUIDS[10 * task + run], {"$generated": "uuid", "always": True}),
     "lists in any order": (lambda task, run: [f"a{task}", "b", "c"][:: 1 if run else -1], {"$unordered": True}),
@@ -63,13 +65,16 @@ RULES: dict[str, tuple[Callable[[int, int], Any], Any]] = {
         {"$alphanumeric": True},
     ),
     "numbers as text": (lambda task, run: str(task) if run else task, {"$alphanumeric": True}),
-    "left out at times": (lambda _task, run: "low" if run else ..., {"$any_of": ["low", {"$absent": True}], "always": True}),
+    "left out at times": (
+        lambda _task, run: "low" if run else ...,
+        {"$any_of": ["low", {"$absent": True}], "always": True},
+    ),
     "prose": (
-        lambda task, run: f"{('Hello, your', 'Good day! The', 'Dear all, this')[run]} order ORD-{task}42 is on its way",
+        lambda task, run: f"{OPENINGS[run]} order ORD-{task}42 is on its way",
         {"$key_facts": True},
     ),
     "constant": (lambda task, _run: f"x{task}", None),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("make", "rule"), RULES.values(), ids=RULES)
@@ -85,9 +90,8 @@ def test_a_rule_for_the_whole_set_is_inferred(make: Callable[[int, int], Any], r
 
 
 def test_prose_has_to_say_what_all_runs_said() -> None:
-    openings = ("Hello, your", "Good day! The", "Dear all, this")
     found = record(
-        tasks_of(lambda task, run: [book(text=f"{openings[run]} order ORD-{task}42 is on its way today")]), "set"
+        tasks_of(lambda task, run: [book(text=f"{OPENINGS[run]} order ORD-{task}42 is on its way today")]), "set"
     )
     fresh = runs_of(1, [book(text="We have news: ORD-142 was sent")], [book(text="We have news: ORD-242 was sent")])
     assert failed(found, *fresh) == [False, True]

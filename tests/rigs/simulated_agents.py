@@ -151,9 +151,19 @@ _REASONS = (
     "damaged",
 )
 SUPPORT_MISTAKES = (
-    "wrong amount", "wrong order", "no refund", "second refund", "wrong reason", "tag missing", "no mail",
-    "mail to another", "mail without refund", "wrong day", "other write", "swapped priority",
-)  # fmt: skip
+    "wrong amount",
+    "wrong order",
+    "no refund",
+    "second refund",
+    "wrong reason",
+    "tag missing",
+    "no mail",
+    "mail to another",
+    "mail without refund",
+    "wrong day",
+    "other write",
+    "swapped priority",
+)
 
 
 def support(run: SimulatedRun, chance: random.Random, mistake: str | None) -> None:
@@ -184,9 +194,14 @@ def support(run: SimulatedRun, chance: random.Random, mistake: str | None) -> No
 
     def give_refund() -> None:
         run.call(
-            "create_refund", {"refund_id": refund, "status": "done"},
-            order_id=wrong, amount=paid, currency="EUR", reason=reason, request_id=new_uuid(chance),
-        )  # fmt: skip
+            "create_refund",
+            {"refund_id": refund, "status": "done"},
+            order_id=wrong,
+            amount=paid,
+            currency="EUR",
+            reason=reason,
+            request_id=new_uuid(chance),
+        )
 
     def tag() -> None:
         tags = ["refund", _REASONS[run.task].replace("_", "-"), *(["vip"] if run.task % 3 == 0 else [])]
@@ -213,11 +228,13 @@ def support(run: SimulatedRun, chance: random.Random, mistake: str | None) -> No
     if mistake != "no mail":
         said = refund if mistake != "mail without refund" else "your refund"
         shown = f"{float(paid):.2f}"
-        body = chance.choice((
-            f"Hello {who.title()}, we refunded {shown} EUR for {order}. Your reference is {said}.",
-            f"Dear {who.title()}, good news: EUR {shown} are on their way back to you ({said}, order {order}).",
-            f"Hi {who.title()}! Order {order}: refund {said} of {shown} EUR was made. Sorry for the trouble.",
-        ))  # fmt: skip
+        body = chance.choice(
+            (
+                f"Hello {who.title()}, we refunded {shown} EUR for {order}. Your reference is {said}.",
+                f"Dear {who.title()}, good news: EUR {shown} are on their way back to you ({said}, order {order}).",
+                f"Hi {who.title()}! Order {order}: refund {said} of {shown} EUR was made. Sorry for the trouble.",
+            )
+        )
         subject = chance.choice((f"Refund for {order}", f"Your refund ({order})", f"{order}: refunded"))
         to = f"{PEOPLE[(run.task + 1) % 10]}@example.com" if mistake == "mail to another" else mail
         extra = {"priority": "normal"} if some(chance, 0.4) else {}
@@ -239,9 +256,17 @@ def support(run: SimulatedRun, chance: random.Random, mistake: str | None) -> No
 # A travel agent: bookings of several people, legs, seats; camel case; ids of its own.
 
 TRAVEL_MISTAKES = (
-    "wrong passenger", "passenger missing", "wrong fare", "seat swapped", "no booking", "wrong hotel nights",
-    "invoice without total", "other card", "other write", "double booking",
-)  # fmt: skip
+    "wrong passenger",
+    "passenger missing",
+    "wrong fare",
+    "seat swapped",
+    "no booking",
+    "wrong hotel nights",
+    "invoice without total",
+    "other card",
+    "other write",
+    "double booking",
+)
 _CITIES = ("OSL", "LIS", "PRG", "ATH", "DUB", "VIE", "RIX", "TLL", "BUD", "HEL")
 
 
@@ -271,10 +296,17 @@ def travel(run: SimulatedRun, chance: random.Random, mistake: str | None) -> Non
 
     def book() -> None:
         run.call(
-            "bookFlight", {"bookingId": booking, "total": price},
-            flight=f"GS{100 + run.task}", date=str(leaving), passengers=shuffled(chance, passengers),
-            payment={"method": "card-9" if mistake == "other card" else "card-4", "amount": price, "idempotencyKey": f"{chance.getrandbits(128):032x}"},
-        )  # fmt: skip
+            "bookFlight",
+            {"bookingId": booking, "total": price},
+            flight=f"GS{100 + run.task}",
+            date=str(leaving),
+            passengers=shuffled(chance, passengers),
+            payment={
+                "method": "card-9" if mistake == "other card" else "card-4",
+                "amount": price,
+                "idempotencyKey": f"{chance.getrandbits(128):032x}",
+            },
+        )
 
     if mistake != "no booking":
         book()
@@ -294,14 +326,21 @@ def travel(run: SimulatedRun, chance: random.Random, mistake: str | None) -> Non
     if run.task % 2 == 0 or mistake == "wrong hotel nights":
         nights = 2 + run.task % 3 + (mistake == "wrong hotel nights")
         run.call(
-            "reserveHotel", {"ok": True}, city=city, checkIn=str(leaving), nights=nights if some(chance, 0.7) else str(nights),
+            "reserveHotel",
+            {"ok": True},
+            city=city,
+            checkIn=str(leaving),
+            nights=nights if some(chance, 0.7) else str(nights),
             remarks=chance.choice(("Late arrival", "late arrival.", "Late Arrival")),
-        )  # fmt: skip
+        )
     total = "the total" if mistake == "invoice without total" else f"{price} EUR"
-    text = chance.choice((
-        f"Booking {booking} to {city} on {leaving}: {total}.", f"You fly to {city}, {leaving}. We charged {total}; see {booking}.",
-        f"{booking} is confirmed ({city}, {leaving}). Paid: {total}",
-    ))  # fmt: skip
+    text = chance.choice(
+        (
+            f"Booking {booking} to {city} on {leaving}: {total}.",
+            f"You fly to {city}, {leaving}. We charged {total}; see {booking}.",
+            f"{booking} is confirmed ({city}, {leaving}). Paid: {total}",
+        )
+    )
     run.call("sendItinerary", {"ok": True}, to=lead, text=text)
     if some(chance, 0.5):
         run.call(
@@ -316,9 +355,17 @@ def travel(run: SimulatedRun, chance: random.Random, mistake: str | None) -> Non
 # A warehouse agent: nested objects, counters, time stamps, German prose, tools named by an MCP server.
 
 STOCK_MISTAKES = (
-    "wrong sku", "wrong quantity", "no transfer", "wrong dock", "label missing", "wrong urgency", "early slot",
-    "report without count", "other write", "double transfer",
-)  # fmt: skip
+    "wrong sku",
+    "wrong quantity",
+    "no transfer",
+    "wrong dock",
+    "label missing",
+    "wrong urgency",
+    "early slot",
+    "report without count",
+    "other write",
+    "double transfer",
+)
 
 
 def stock(run: SimulatedRun, chance: random.Random, mistake: str | None) -> None:
@@ -343,10 +390,16 @@ def stock(run: SimulatedRun, chance: random.Random, mistake: str | None) -> None
 
     def transfer() -> None:
         run.call(
-            "transfer.create", {"transfer": {"number": number}},
-            **{"from": {"warehouse": source}, "to": {"warehouse": target, "dock": "D9" if mistake == "wrong dock" else f"D{run.task % 4}"}},
-            lines=shuffled(chance, lines), clientTime=stamp, urgent=(run.task % 2 == 0) != (mistake == "wrong urgency"),
-        )  # fmt: skip
+            "transfer.create",
+            {"transfer": {"number": number}},
+            **{
+                "from": {"warehouse": source},
+                "to": {"warehouse": target, "dock": "D9" if mistake == "wrong dock" else f"D{run.task % 4}"},
+            },
+            lines=shuffled(chance, lines),
+            clientTime=stamp,
+            urgent=(run.task % 2 == 0) != (mistake == "wrong urgency"),
+        )
 
     if mistake != "no transfer":
         transfer()
@@ -363,12 +416,17 @@ def stock(run: SimulatedRun, chance: random.Random, mistake: str | None) -> None
     run.call("slot.reserve", {"ok": True}, at=slot.isoformat(), dock=f"D{run.task % 4}", reference=number)
     count = "alle" if mistake == "report without count" else str(sum(skus.values()))
     run.call(
-        "report.post", {"ok": True}, channel="#lager",
-        text=chance.choice((
-            f"Umlagerung {number} von {source} nach {target}: {count} Stück.", f"{count} Stück gehen von {source} nach {target} ({number}).",
-            f"Erledigt: {number}, {source} -> {target}, insgesamt {count} Einheiten",
-        )),
-    )  # fmt: skip
+        "report.post",
+        {"ok": True},
+        channel="#lager",
+        text=chance.choice(
+            (
+                f"Umlagerung {number} von {source} nach {target}: {count} Stück.",
+                f"{count} Stück gehen von {source} nach {target} ({number}).",
+                f"Erledigt: {number}, {source} -> {target}, insgesamt {count} Einheiten",
+            )
+        ),
+    )
     if mistake == "other write":
         run.call("inventory.adjust", {"ok": True}, sku=next(iter(skus)), delta=-1)
 

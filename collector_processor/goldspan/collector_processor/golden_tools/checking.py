@@ -9,7 +9,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from goldspan.collector_processor.golden_tools.inference.matcher_ladder import is_surely_generated
 from goldspan.scoring.api import score_turn
+from goldspan.scoring.comparison import canonical
 from goldspan.scoring.goldens import Golden, GoldenIndex
 from goldspan.scoring.goldens.documents import (
     MistakeCollector,
@@ -21,9 +23,10 @@ from goldspan.scoring.goldens.documents import (
 from goldspan.scoring.goldens.golden import ANY_TOOL, Ambiguous, ExpectedCall
 from goldspan.scoring.goldens.loading import read_document
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
+from goldspan.scoring.matchers.kinds.scalars import Ignore
 from goldspan.scoring.matchers.matcher import LITERAL, dollar_keys
 from goldspan.scoring.sessions import JsonValue, Session
-from goldspan.scoring.tool_definitions import declared_parameters, lists_of
+from goldspan.scoring.tool_definitions import declared_parameters, lists_of, schemas_of
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -43,11 +46,16 @@ _EXAMPLES = "x0aZ-_.~1b"
 
 CODES = (
     "empty_calls",
+    "generated_literal",
+    "ignored_required",
+    "list_order",
+    "many_alternatives",
     "matches_anything",
     "never_seen",
     "no_wildcard",
     "nothing_judged",
     "overlap",
+    "prose_literal",
     "trace_id",
     "unknown_argument",
     "unknown_tool",
@@ -128,11 +136,16 @@ def _in_file(source: str) -> Iterator[GoldenRemark]:
     except Unreadable:
         return
     if is_mapping(document) and is_sequence(document.get("goldens")):
+        calls: list[tuple[ValuePath, Mapping[str, Any]]] = []
+        found: list[_Found] = []
         for index, golden in enumerate(document["goldens"]):
             if is_mapping(golden):
-                for code, where, message in _in_fields(golden, ("goldens", index)):
-                    line = notes.line(where)
-                    yield GoldenRemark(code, f"{source}:{line}" if line else source, path_text(where), message)
+                found += _in_fields(golden, ("goldens", index))
+                calls += _calls_in(golden, ("goldens", index))
+        found += _fails_tomorrow(calls, document.get("arguments"))
+        for code, where, message in found:
+            line = notes.line(where)
+            yield GoldenRemark(code, f"{source}:{line}" if line else source, path_text(where), message)
 
 
 _Found = tuple[str, ValuePath, str]
@@ -174,6 +187,62 @@ def _in_call(call: Mapping[str, Any], where: ValuePath) -> Iterator[_Found]:
         yield "nothing_judged", (*where, "args"), message
 
 
+# What will fail tomorrow: values of one run that no other run has.
+
+_LONG_TEXT, _MANY_WORDS, _MANY_VALUES = 40, 7, 4
+
+
+def _calls_in(value: JsonValue, where: ValuePath) -> Iterator[tuple[ValuePath, Mapping[str, Any]]]:
+    """Yield every expected call, however deep in turns, groups and alternatives."""
+    if is_sequence(value):
+        for index, item in enumerate(value):
+            yield from _calls_in(item, (*where, index))
+    elif is_mapping(value):
+        if "name" in value and not value.get("forbidden"):
+            yield where, value
+        for field in ("turns", "calls", "any_of", "parallel"):
+            yield from _calls_in(value.get(field), (*where, field))
+
+
+def _fails_tomorrow(calls: Iterable[tuple[ValuePath, Mapping[str, Any]]], rules: JsonValue) -> Iterator[_Found]:
+    """Look for values that another run will not have, where no rule of the set compares them in another way."""
+    ruled = tuple(f"{key}." for key in rules) if is_mapping(rules) else ()
+    orders: dict[tuple[str, object], tuple[object, ValuePath]] = {}
+    for where, call in calls:
+        args = call.get("args", call.get("arguments"))
+        for name, value in args.items() if is_mapping(args) else ():
+            if any(key.startswith(f"{call['name']}.{name}.") for key in ruled):
+                continue
+            place = (*where, "args", name)
+            yield from _of_one_run(value, place)
+            if is_sequence(value) and len(value) > 1:
+                order, bag = canonical(value), frozenset(map(canonical, value))
+                before, first = orders.setdefault((f"{call['name']}.{name}", bag), (order, place))
+                if before != order:
+                    message = f"the elements of {path_text(first)} in another order: write {{$unordered: [...]}}"
+                    yield "list_order", place, message
+
+
+def _of_one_run(value: JsonValue, where: ValuePath) -> Iterator[_Found]:
+    if isinstance(value, str):
+        if is_surely_generated(value):
+            message = f"{shown(value, 60)} looks made anew in each run: write {{$generated: ...}}"
+            yield "generated_literal", where, message
+        elif len(value) >= _LONG_TEXT and len(value.split()) >= _MANY_WORDS:
+            yield "prose_literal", where, "a text that another run puts in other words: write {$key_facts: [...]}"
+    elif is_sequence(value):
+        for index, item in enumerate(value):
+            yield from _of_one_run(item, (*where, index))
+    elif is_mapping(value) and not dollar_keys(value):
+        for name, item in value.items():
+            yield from _of_one_run(item, (*where, name))
+    elif is_mapping(value) and is_sequence(among := value.get("$any_of")):
+        ids = [one for one in among if isinstance(one, str) and any(map(str.isdigit, one))]
+        if len(ids) >= _MANY_VALUES and len(ids) == len(among):
+            message = f"{len(ids)} values of earlier runs, and the next has another: `goldens record` infers a rule"
+            yield "many_alternatives", where, message
+
+
 def _in_value(value: JsonValue, where: ValuePath) -> Iterator[_Found]:
     if is_sequence(value):
         for index, item in enumerate(value):
@@ -209,10 +278,14 @@ def _never_seen(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator[G
 
 def _not_declared(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator[GoldenRemark]:
     declared: dict[str, set[str] | None] = {}
+    required: dict[str, set[str]] = {}
     called: set[str] = set()
     for session in sessions:
         called.update(call.name for turn in session.turns for call in turn.calls)
         for definitions in lists_of(session.turns):
+            for name, schema in schemas_of(definitions).items():
+                needed = schema.get("required")
+                required.setdefault(name, set()).update(map(str, needed) if is_sequence(needed) else ())
             for name, parameters in declared_parameters(definitions).items():
                 known = declared.setdefault(name, set())
                 if parameters is None:
@@ -226,8 +299,15 @@ def _not_declared(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator
         GoldenRemark(code, golden.source, "", message)
         for golden in goldens.goldens
         for call in golden.all_calls()
-        for code, message in _of_call(call, tools, declared)
+        for code, message in (*_of_call(call, tools, declared), *_ignored(call, required.get(call.name, ())))
     )
+
+
+def _ignored(call: ExpectedCall, required: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for name in required:
+        if isinstance(call.values.get(name), Ignore):
+            message = f"{{$ignore: true}} also accepts a call without {shown_name(name)}, which the tool requires"
+            yield "ignored_required", f"{shown_name(call.name)}: {message}: write {{$present: true}}"
 
 
 def _of_call(

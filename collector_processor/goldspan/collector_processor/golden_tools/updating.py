@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from goldspan.collector_processor.golden_tools.golden_differences import NOTHING, CallPlace, Change, TraceDifference
+from goldspan.collector_processor.golden_tools.inference.matcher_ladder import of_values_alone
 from goldspan.collector_processor.golden_tools.recording import ABSENT, any_of, choices, refusal
 from goldspan.collector_processor.golden_tools.writing import golden_set_text, is_json
 from goldspan.collector_processor.golden_tools.yaml_editing import (
@@ -61,8 +62,8 @@ def acceptable_changes(
     """Sort what differs by what an update does with it.
 
     `extra_calls` and `pattern_goldens` ask for what is otherwise left. Where only some runs of a golden's session
-    differ from it, or runs differ from each other, the golden is to accept all that was seen: values become
-    `$any_of`, calls optional.
+    differ from it, or runs differ from each other, the golden is to accept all that was seen: values become a matcher
+    that explains them, else `$any_of`; calls become optional.
     """
     found: list[AcceptableChange] = []
     extra: list[AcceptableChange] = []
@@ -115,7 +116,7 @@ def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
             if len(changes) < len(runs):
                 before = [ABSENT] if first.before is NOTHING else choices(first.before)
                 sides = any_of([*before, *sides])
-            after = sides[0] if len(sides) == 1 else {"$any_of": sides}
+            after = of_values_alone(sides)
             yield replace(first, after=NOTHING if after == ABSENT else after)
         elif len(changes) >= len(runs) or not first.tool:
             yield first

@@ -19,6 +19,7 @@ from goldspan.scoring.errors import MatcherError
 from goldspan.scoring.json_values import is_number, is_sequence
 from goldspan.scoring.matchers import escape_literal, score_of
 from goldspan.scoring.matchers.kinds.prose import WrittenText, facts_of
+from goldspan.scoring.matchers.matcher import has_dollar_keys
 from goldspan.scoring.matchers.reading import matches, read_arguments
 from goldspan.scoring.sessions import JsonValue
 
@@ -163,8 +164,8 @@ def _choice(seen: SeenValues) -> JsonValue:
     return any_of(sorted(seen.pool.choices, key=str)) if seen.pool.choices else None
 
 
-_KINDS = ("uuid", "ulid", "timestamp", "hex", "token")
-_KINDS_OF_IDS = tuple(kind for kind in _KINDS if kind != "timestamp")
+_KINDS_OF_IDS = ("uuid", "ulid", "hex")
+_FEW_WORDS = 4
 _PREFIX = re.compile(r"[A-Za-z]{1,20}[-_:#]")
 _SURELY_GENERATED = (
     re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE),
@@ -179,12 +180,31 @@ def is_surely_generated(text: str) -> bool:
     return any(pattern.fullmatch(text) or pattern.fullmatch(rest) for pattern in _SURELY_GENERATED)
 
 
+def of_values_alone(values: Sequence[JsonValue]) -> JsonValue:
+    """Return an expected value that accepts these and their like, where nothing is known of the calls.
+
+    A matcher if one explains the difference, else `$any_of`. The values are as goldens write them.
+    """
+    if len(values) > 1 and not any(map(has_dollar_keys, values)):
+        for kind, form in zip(_KINDS_OF_IDS, _SURELY_GENERATED, strict=True):
+            if all(isinstance(value, str) and form.fullmatch(value) for value in values):
+                return {"$generated": kind}
+        seen = SeenValues(values, ())
+        prose = all(isinstance(value, str) and len(value.split()) > _FEW_WORDS for value in values)
+        for fit in (_spelling, _unordered, *((_key_facts,) if prose else ())):
+            expected = fit(seen)
+            if expected is not None and "$any_of" not in expected:
+                return expected
+    return any_of(values, lambda one: one)
+
+
 def _generated(seen: SeenValues) -> JsonValue:
     if not all(isinstance(value, str) or is_number(value) for value in seen.values):
         return None
     prefixes = {hit[0] if (hit := _PREFIX.match(str(value))) else "" for value in seen.values}
     for prefix in dict.fromkeys(("", *(prefixes if len(prefixes) == 1 else ()))):
-        for kind in _KINDS if all(call.day for call in seen.calls) else _KINDS_OF_IDS:
+        times = ("timestamp",) if all(call.day for call in seen.calls) else ()
+        for kind in (*_KINDS_OF_IDS[:2], *times, *_KINDS_OF_IDS[2:], "token"):
             expected = {"$generated": kind, **({"prefix": prefix} if prefix else {})}
             if all(accepts(expected, value, call) for value, call in zip(seen.values, seen.calls, strict=True)):
                 return expected
