@@ -47,6 +47,29 @@ def test_a_rule_is_written_into_the_calls_that_have_the_argument(rule: Any, valu
     assert written(rule, value) == made
 
 
+@pytest.mark.parametrize(
+    ("key", "args", "made"),
+    [
+        ("f.id", {"x": 1}, {"x": 1, "id": {"$generated": "uuid"}}),
+        ("f.id", {"id": "1"}, {"id": {"$generated": "uuid"}}),
+        ("f.id", {"id": {"$ignore": True}}, {"id": {"$ignore": True}}),
+        ("f.pay.id", {"pay": {"by": "card"}}, {"pay": {"by": "card", "id": {"$generated": "uuid"}}}),
+        ("f.pay.id", {}, {"pay": {"id": {"$generated": "uuid"}}}),
+        ("f.pay.id", {"pay": {"$ignore": True}}, {"pay": {"$ignore": True}}),
+    ],
+)
+def test_with_always_each_expected_call_has_the_argument(key: str, args: Any, made: Any) -> None:
+    rule = {"$generated": "uuid", "always": True}
+    [call] = golden_of({"name": "f", "args": args}, arguments={key: rule}).calls or ()
+    assert call.args == made
+
+
+def test_always_goes_with_a_matcher_of_its_own() -> None:
+    for rule, words in (({"$unordered": True, "always": True}, "own value"), ({"always": 1}, "expected true or false")):
+        with pytest.raises(GoldenFileError, match=words):
+            golden_of({"name": "f", "args": {"x": 1}}, arguments={"f.x": rule})
+
+
 def test_a_rule_may_be_for_a_part() -> None:
     value = {"items": [{"sku": "a"}, {"sku": "b"}], "to": {"zip": "1"}}
     made = written({"$alphanumeric": True}, value, "f.x.items.*.sku")
@@ -126,10 +149,11 @@ class TestOtherWrites:
 
     def test_a_set_says_which_tools_read_or_write(self) -> None:
         reads = golden_of(BOOK, other_writes="forbid", reads=["room_*"])
-        assert (label(reads, BOOKED, ToolCall("room_rates")), label(reads, BOOKED, ToolCall("get_x"))) == (
+        assert (label(reads, BOOKED, ToolCall("room_rates")), label(reads, BOOKED, ToolCall("set_x"))) == (
             "pass",
             "fail",
         )
+        assert label(reads, BOOKED, ToolCall("get_x")) == "pass"
         writes = golden_of(BOOK, other_writes="forbid", writes=["room_*"])
         assert (label(writes, BOOKED, ToolCall("room_x")), label(writes, BOOKED, ToolCall("send"))) == ("fail", "pass")
 

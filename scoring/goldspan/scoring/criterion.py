@@ -355,7 +355,7 @@ class Criterion(Block):
     repeated_writes: Literal["fail", "report"] = "fail"
     """`fail`: a call of a tool that writes fails its turn if it was not expected, and repeats one that succeeded."""
     reads: tuple[str, ...] = ()
-    """Globs of the tools that only read; then all others write."""
+    """Globs of tools that only read; then all others write whose names do not say that they read."""
     writes: tuple[str, ...] = ()
     """Globs of the tools that write; without `reads` all others read. Without both, names of tools decide."""
     failed_calls: Literal["count", "ignore"] = "count"

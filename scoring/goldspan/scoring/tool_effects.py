@@ -33,15 +33,19 @@ class ToolEffect(Enum):
 
 @lru_cache(maxsize=4096)
 def tool_effect(tool: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> ToolEffect:
-    """Return what a tool does, by the globs of a golden set: `reads`, then `writes`.
+    """Return what a tool does, by the globs of a golden set: `reads`, then `writes`; else its name says it.
 
-    Where a set lists the tools that read, all others write; where it lists only those that write, all others read.
+    Where a set lists the tools that read, a tool whose name does not say that it reads writes; where it lists only
+    those that write, all others read.
     """
     if any(fnmatchcase(tool, glob) for glob in reads):
         return ToolEffect.READS
-    if reads or any(fnmatchcase(tool, glob) for glob in writes):
+    if any(fnmatchcase(tool, glob) for glob in writes):
         return ToolEffect.WRITES
-    return ToolEffect.READS if writes else _by_name(tool)
+    effect = _by_name(tool)
+    if reads:
+        return effect if effect is ToolEffect.READS else ToolEffect.WRITES
+    return ToolEffect.READS if writes else effect
 
 
 def _by_name(tool: str) -> ToolEffect:

@@ -30,7 +30,7 @@ from goldspan.collector_processor.golden_tools.golden_differences import (
     set_changes,
     trace_difference,
 )
-from goldspan.collector_processor.golden_tools.inference.inferred_document import Question
+from goldspan.collector_processor.golden_tools.inference.inferred_document import RuleQuestion
 from goldspan.collector_processor.golden_tools.proposing import propose
 from goldspan.collector_processor.golden_tools.recording import Recorded, recorded_set
 from goldspan.collector_processor.golden_tools.recording import record as record_sessions
@@ -146,7 +146,7 @@ def record(
                 user_texts=not no_user_text,
                 by_user_text=by_user_text,
             )
-        answered = [Answered(question, Answer.YES) for question in recorded.questions]
+        answered: Sequence[Answered] = [Answered(question, Answer.YES) for question in recorded.questions]
         if reviewed and recorded.inferred is not None:
             inferred, answered = review(recorded.inferred, _asked)
             recorded = recorded_set(inferred, set_name, recorded.notices)
@@ -155,7 +155,7 @@ def record(
             complain(["no tool call was found that a golden can expect: `goldspan inspect` shows what was recognised"])
             end(files.mistakes, 1)
         header = _said_of(recorded)
-        complain(f"note: {line}" for line in header)
+        complain(f"note: {line}" for line in (header if recorded.inferred is not None else ()))
         if answered and not (reviewed or yes):
             complain([f"note: {counted(len(answered), 'rule')} to confirm: --review asks about them, --yes takes them"])
         if table is not None:
@@ -177,7 +177,7 @@ def _said_of(recorded: Recorded) -> Sequence[str]:
     return (made, tried, *((few,) if once else ()))
 
 
-def _asked(number: int, count: int, question: Question) -> Answer:
+def _asked(number: int, count: int, question: RuleQuestion) -> Answer:
     """Ask a person in the terminal, who answers with one key; the end of the input takes the rest as it is."""
     from rich.console import Console  # noqa: PLC0415 - where something is asked
     from rich.panel import Panel  # noqa: PLC0415 - as above
@@ -218,7 +218,8 @@ def try_(
         raise click.UsageError("name the runs that the goldens were recorded from, or others with --good and --bad")
     with file_errors():
         index = load_goldens(golden_files)
-        sessions, mistakes = {}, []
+        sessions: dict[str, list[Session]] = {}
+        mistakes: list[object] = []
         for what, names in (("recorded", recorded), ("good", good), ("bad", bad)):
             sessions[what] = []
             if names:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from goldspan.collector_processor.golden_tools.inference.argument_rules import Argument
+from goldspan.collector_processor.golden_tools.inference.learned_rules import Argument
 from goldspan.collector_processor.golden_tools.inference.inferred_set import infer
 from goldspan.collector_processor.golden_tools.inference.run_groups import RunGroup, writable_user_text
 from goldspan.collector_processor.golden_tools.inference.task_runs import Task, TaskRun, leaves, only_reads
@@ -23,10 +23,9 @@ from goldspan.scoring.api import score_sessions
 from goldspan.scoring.comparison import canonical
 from goldspan.scoring.grounding.words import FILLERS, normalised, stem, words_of
 from goldspan.scoring.json_values import is_mapping, shown_name, steps_of, value_at
-from goldspan.scoring.metric_results import MetricResult
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall
-from goldspan.scoring.verdict import Reason
+from goldspan.scoring.verdict import MetricResult, Reason
 from goldspan.scoring.wording import counted, listed
 
 _ALIKE = 0.5

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from goldspan.collector_processor.golden_tools.inference.inferred_document import (
-    Question,
+    RuleQuestion,
     golden_document,
     questions_of,
 )
@@ -60,7 +60,7 @@ class Recorded:
     """What the set was inferred from, where tasks had several runs."""
 
     @property
-    def questions(self) -> Sequence[Question]:
+    def questions(self) -> Sequence[RuleQuestion]:
         """What a person should confirm, the most valuable first."""
         return () if self.inferred is None else questions_of(self.inferred)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from goldspan.collector_processor.golden_tools.inference.inferred_document import Question, questions_of
+from goldspan.collector_processor.golden_tools.inference.inferred_document import RuleQuestion, questions_of
 from goldspan.collector_processor.golden_tools.inference.inferred_set import InferredSet
 
 
@@ -26,12 +26,12 @@ class Answer(StrEnum):
 class Answered(NamedTuple):
     """A question and its answer."""
 
-    question: Question
+    question: RuleQuestion
     answer: Answer
 
 
 def review(
-    inferred: InferredSet, ask: Callable[[int, int, Question], Answer]
+    inferred: InferredSet, ask: Callable[[int, int, RuleQuestion], Answer]
 ) -> tuple[InferredSet, Sequence[Answered]]:
     """Ask each question, the most valuable first, and return the set as the answers have it.
 

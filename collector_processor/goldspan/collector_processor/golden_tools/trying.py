@@ -11,19 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from goldspan.collector_processor.golden_tools.inference.argument_rules import Argument
+from goldspan.collector_processor.golden_tools.inference.learned_rules import Argument
 from goldspan.collector_processor.golden_tools.inference.inferred_document import golden_document, rules_of_set
 from goldspan.collector_processor.golden_tools.inference.inferred_set import InferredSet, infer, of_one_task
 from goldspan.collector_processor.golden_tools.inference.task_runs import Task, TaskRun
 from goldspan.collector_processor.golden_tools.writing import on_one_line
 from goldspan.scoring.api import score_session, score_sessions
 from goldspan.scoring.comparison import canonical
-from goldspan.scoring.differences import Difference, DifferenceKind
 from goldspan.scoring.goldens import Golden, GoldenIndex, load_goldens
 from goldspan.scoring.json_values import shown, shown_name
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import JsonValue, Session
-from goldspan.scoring.verdict import Label
+from goldspan.scoring.verdict import Difference, DifferenceKind, Label
 from goldspan.scoring.wording import counted, listed
 
 

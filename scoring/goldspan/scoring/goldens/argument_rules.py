@@ -22,6 +22,8 @@ from goldspan.scoring.sessions import JsonValue
 _SAMPLES: tuple[JsonValue, ...] = ("2026-03-01", "a", 1, [], {}, ["a"])
 """Values that a golden may have: a rule is wrong if it fits none of them."""
 _EVERY = "*"
+OF_RULE = ("optional", "always")
+"""Fields of a rule that are no matcher, and not the criterion's."""
 _OF_CRITERION = tuple(ArgumentRule.model_fields)
 
 
@@ -36,6 +38,8 @@ class SetRule(NamedTuple):
     """The matcher and its options; empty: the golden's value."""
     optional: bool
     """The argument may be left out."""
+    always: bool = False
+    """Every expected call of the tool has the argument, whether its golden names it or not."""
 
     def written(self, value: JsonValue, args: Mapping[str, JsonValue]) -> JsonValue:
         """Return what to write in place of a golden's value at the place of the rule; itself if the rule fits not."""
@@ -89,9 +93,21 @@ class ArgumentRules:
             return args
         written = dict(args)
         for rule in sorted(rules, key=lambda one: -len(one.path)):
+            if rule.always:
+                _name(written, (rule.argument, *rule.path))
             if rule.argument in written:
                 written[rule.argument] = _at(written[rule.argument], rule.path, rule, args)
         return written
+
+
+def _name(args: dict[str, JsonValue], path: tuple[str, ...]) -> None:
+    """Put null where a golden does not name an argument, or a field of an object that it names."""
+    step, rest = path[0], path[1:]
+    if not rest:
+        args.setdefault(step, None)
+    elif is_mapping(inner := args.get(step, {})) and not dollar_keys(inner):
+        args[step] = inner = dict(inner)
+        _name(inner, rest)
 
 
 def _at(value: JsonValue, path: tuple[str, ...], rule: SetRule, args: Mapping[str, JsonValue]) -> JsonValue:
@@ -132,14 +148,15 @@ def read_rules(
     tools: dict[str, dict[str, JsonValue]] = {}
     keys: dict[tuple[str, str], str] = {}
     for key, value in given.items():
-        place = _place_of(key, known, aliases, note)
+        always = is_mapping(value) and value.get("always") is True
+        place = _place_of(key, known, aliases, note, always=always)
         parts = _parts_of_rule(value, key, note)
         if place is None or parts is None:
             continue
         matcher, optional, of_criterion = parts
         tool, argument, path = place
         if matcher or optional:
-            rules.append(SetRule(tool, argument, path, matcher, optional))
+            rules.append(SetRule(tool, argument, path, matcher, optional, always))
         if of_criterion:
             if _EVERY in path:
                 note((key,), "`*` goes with a matcher alone: name an element by its index, or the whole argument")
@@ -165,14 +182,20 @@ def _parts_of_rule(
     of_criterion = {
         name: one for name, one in value.items() if name in _OF_CRITERION and not (kind and name in kind.options)
     }
-    matcher = {name: one for name, one in value.items() if name != "optional" and name not in of_criterion}
+    matcher = {name: one for name, one in value.items() if name not in OF_RULE and name not in of_criterion}
     optional = value.get("optional", False)
     mistakes = _mistakes_in(matcher) if names else []
-    if not isinstance(optional, bool):
-        mistakes.append((("optional",), f"{found(optional)}, expected true or false"))
+    mistakes += [
+        ((name,), f"{found(value[name])}, expected true or false")
+        for name in OF_RULE
+        if not isinstance(value.get(name, False), bool)
+    ]
+    if value.get("always") is True and not (names and matcher[names[0]] is not True):
+        mistakes.append((("always",), "goes with a matcher that has its own value, such as {$generated: uuid}"))
     for name in () if names else matcher:
-        near = nearest(name, ["optional", *_OF_CRITERION])
-        advice = f"did you mean `{near}`?" if near else f"a rule has a matcher, optional, {', '.join(_OF_CRITERION)}"
+        near = nearest(name, [*OF_RULE, *_OF_CRITERION])
+        known = ", ".join((*OF_RULE, *_OF_CRITERION))
+        advice = f"did you mean `{near}`?" if near else f"a rule has a matcher, {known}"
         mistakes.append(((name,), f"unknown field: {advice}"))
     for path, message in mistakes:
         note((key, *path), message)
@@ -212,7 +235,7 @@ def _arguments_in(goldens: JsonValue, aliases: Mapping[str, str]) -> dict[str, s
 
 
 def _place_of(
-    key: str, known: Mapping[str, set[str]], aliases: Mapping[str, str], note: Note
+    key: str, known: Mapping[str, set[str]], aliases: Mapping[str, str], note: Note, *, always: bool
 ) -> tuple[str, str, tuple[str, ...]] | None:
     """Return the tool, the argument and the path of a rule's key; the longest names that goldens have count."""
     names = {name: name for name in known} | dict(aliases)
@@ -226,8 +249,10 @@ def _place_of(
     tool = max(tools, key=len)
     rest, of_tool = key[len(tool) + 1 :], known.get(names[tool], set())
     arguments = [name for name in of_tool if rest == name or rest.startswith(f"{name}.")]
+    argument = rest.partition(".")[0]
+    if always and argument:
+        arguments.append(argument)
     if not arguments:
-        argument = rest.partition(".")[0]
         near = nearest(argument, sorted(of_tool))
         advice = f"did you mean `{tool}.{near}`?" if near else f"there are {', '.join(sorted(of_tool)) or 'none'}"
         note((key,), f"no golden of this set expects an argument {argument} of {tool}: {advice}")

@@ -770,7 +770,7 @@ class GoldenSetEntry(_Entry):
     aliases: Aliases = {}
     """other names that tools have in traces: {get_weather: [weather.get]}"""
     reads: Globs = ()
-    """the tools that only read, with * as in get_*; then all others write"""
+    """tools that only read, with * as in get_*; then all others write whose names do not say that they read"""
     writes: Globs = ()
     """the tools that write, with * as in create_*; without `reads`, all others read"""
     other_writes: OtherWrites = "report"

@@ -8,6 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from goldspan.scoring.comparison import Strategy
 from goldspan.scoring.criterion import ArgumentRule, Criterion
+from goldspan.scoring.goldens.argument_rules import OF_RULE
 from goldspan.scoring.goldens.criterion_inheritance import CALL_LEVEL, GOLDEN_LEVEL, SET_LEVEL, TURN_LEVEL
 from goldspan.scoring.goldens.documents import JsonSchema
 from goldspan.scoring.goldens.golden_file import GoldenSetEntry
@@ -27,9 +28,12 @@ _MATCHER: JsonSchema = {
     ]
 }
 _OF_RULES: JsonSchema = {
-    name: {"$ref": f"#/$defs/rule_fields/properties/{name}"} for name in ("optional", *ArgumentRule.model_fields)
+    name: {"$ref": f"#/$defs/rule_fields/properties/{name}"} for name in (*OF_RULE, *ArgumentRule.model_fields)
 }
-_OPTIONAL: JsonSchema = {"type": "boolean", "description": "the argument may be left out"}
+_RULE_FIELDS: JsonSchema = {
+    "optional": {"type": "boolean", "description": "the argument may be left out"},
+    "always": {"type": "boolean", "description": "each expected call of the tool has the argument, named or not"},
+}
 _RULE: JsonSchema = {
     "anyOf": [
         {"enum": list(get_args(Strategy))},
@@ -90,7 +94,7 @@ def golden_set_schema() -> JsonSchema:
             "value": _VALUE,
             "matcher": _MATCHER,
             "rule": _RULE,
-            "rule_fields": {"properties": {"optional": _OPTIONAL, **rule["properties"]}},
+            "rule_fields": {"properties": {**_RULE_FIELDS, **rule["properties"]}},
             **{level.definition_name: level.definition() for level in levels},
             **{name: _as_in_files(block) for name, block in {"Criterion": criterion, **blocks}.items()},
         },

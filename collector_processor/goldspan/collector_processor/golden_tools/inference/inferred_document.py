@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from goldspan.collector_processor.golden_tools.inference.argument_rules import Argument, ArgumentRule
+from goldspan.collector_processor.golden_tools.inference.learned_rules import Argument, LearnedRule
 from goldspan.collector_processor.golden_tools.inference.call_clusters import CallCluster, TaskCalls
 from goldspan.collector_processor.golden_tools.inference.inferred_set import InferredSet
 from goldspan.collector_processor.golden_tools.inference.matcher_ladder import BY_NAME
@@ -52,7 +52,7 @@ class _SetRules:
             if rule:
                 self.rules[argument] = rule
 
-    def _rule(self, rule: ArgumentRule, seen: Sequence[JsonValue], calls: int) -> JsonValue:
+    def _rule(self, rule: LearnedRule, seen: Sequence[JsonValue], calls: int) -> JsonValue:
         optional = {"optional": True} if rule.optional else {}
         matchers = [value for value in seen if _matcher_of(value)]
         if not matchers:
@@ -115,7 +115,7 @@ def golden_document(inferred: InferredSet, name: str) -> InferredDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RuleQuestion:
     """What a person should confirm once for the set."""
 
     text: str
@@ -132,15 +132,15 @@ _TOGETHER = ("spelling", "unordered", "generated", "relative_date", "from_result
 """Forms that are asked of all their arguments at once."""
 
 
-def questions_of(inferred: InferredSet) -> list[Question]:
+def questions_of(inferred: InferredSet) -> list[RuleQuestion]:
     """Return what a person should confirm, the most valuable first."""
-    asked: dict[tuple[str, ...], list[ArgumentRule]] = {}
+    asked: dict[tuple[str, ...], list[LearnedRule]] = {}
     for (tool, way), rule in inferred.rules.items():
         if inferred.tools[tool].expected and not rule.is_plain and rule.form != "present":
             key = (rule.form,) if rule.form in _TOGETHER else (tool, *way)
             asked.setdefault(key, []).append(rule)
     found = [
-        Question(
+        RuleQuestion(
             f"{listed(one.name for one in rules)} {BY_NAME[rules[0].form].words}"
             + (", or is left out" if all(one.optional for one in rules) else ""),
             tuple(evidence(one) for one in rules),
@@ -150,7 +150,7 @@ def questions_of(inferred: InferredSet) -> list[Question]:
         for rules in asked.values()
     ]
     found += [
-        Question(
+        RuleQuestion(
             f"{use.tool} changes something, and is left out in some runs that are right: its calls prove nothing",
             (f"left out in some runs of {use.unsteady} of {counted(use.tasks, 'task')}",),
             tool=use.tool,
@@ -162,7 +162,7 @@ def questions_of(inferred: InferredSet) -> list[Question]:
     return sorted(found, key=lambda one: (-one.worth, one.text))
 
 
-def evidence(rule: ArgumentRule) -> str:
+def evidence(rule: LearnedRule) -> str:
     """Return what runs say for a rule."""
     text = f"{BY_NAME[rule.form].words} in {counted(rule.calls, 'call')}"
     if rule.optional:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from goldspan.collector_processor.golden_tools.inference.argument_rules import (
+from goldspan.collector_processor.golden_tools.inference.learned_rules import (
     MOST_FAILURES,
     Argument,
-    ArgumentRule,
+    LearnedRule,
     expected_arguments,
     learn_arguments,
 )
@@ -52,7 +52,7 @@ class InferredSet:
     """What was inferred."""
 
     tasks: Sequence[TaskCalls]
-    rules: Mapping[Argument, ArgumentRule]
+    rules: Mapping[Argument, LearnedRule]
     tools: Mapping[str, ToolUse]
     hidden: frozenset[str] = frozenset()
     """Names of arguments, at any depth, whose values are not written."""
@@ -87,7 +87,7 @@ def of_one_task(inferred: InferredSet, task: Task) -> InferredSet:
     return replace(inferred, tasks=[cluster_calls(task)])
 
 
-def _use(tool: str, tasks: Sequence[TaskCalls], rules: Mapping[Argument, ArgumentRule], *, reads: bool) -> ToolUse:
+def _use(tool: str, tasks: Sequence[TaskCalls], rules: Mapping[Argument, LearnedRule], *, reads: bool) -> ToolUse:
     several = [
         (task.runs, clusters)
         for task in tasks
@@ -103,7 +103,7 @@ def _use(tool: str, tasks: Sequence[TaskCalls], rules: Mapping[Argument, Argumen
 
 
 def _is_predictable(
-    several: Sequence[tuple[int, Sequence[CallCluster]]], rules: Mapping[Argument, ArgumentRule]
+    several: Sequence[tuple[int, Sequence[CallCluster]]], rules: Mapping[Argument, LearnedRule]
 ) -> bool:
     """Whether each run's calls of a tool are as the other runs of the task let expect."""
     failed = tried = 0
@@ -114,7 +114,7 @@ def _is_predictable(
     return failed <= MOST_FAILURES * tried
 
 
-def _accepted(others: CallCluster, cluster: CallCluster, run: int, rules: Mapping[Argument, ArgumentRule]) -> bool:
+def _accepted(others: CallCluster, cluster: CallCluster, run: int, rules: Mapping[Argument, LearnedRule]) -> bool:
     call = cluster.calls[run]
     absent: JsonValue = {"$absent": True}
     return all(

@@ -47,7 +47,7 @@ Place = tuple[Sequence[JsonValue], Sequence[SeenCall]]
 
 
 @dataclass(frozen=True, slots=True)
-class ArgumentRule:
+class LearnedRule:
     """How an argument is compared in the whole set."""
 
     tool: str
@@ -88,7 +88,7 @@ class ArgumentRule:
 
 def learn_arguments(
     tasks: Sequence[TaskCalls], writes: Set[str], hidden: Set[str] = frozenset()
-) -> dict[Argument, ArgumentRule]:
+) -> dict[Argument, LearnedRule]:
     """Return the rule of each argument that any run passed.
 
     `writes` are the tools that change something; arguments named in `hidden`, at any depth, only have to be present.
@@ -139,10 +139,10 @@ def _rule(
     optional: bool,
     writes: Set[str],
     hidden: Set[str],
-) -> ArgumentRule:
+) -> LearnedRule:
     passed = sum(len(values) for values, _ in places)
     if hidden and any(_holds_name((*argument[1], value), hidden) for values, _ in places for value in values):
-        return ArgumentRule(*argument, PRESENT.name, PooledValues(), optional, 0, {}, passed, assumed=True)
+        return LearnedRule(*argument, PRESENT.name, PooledValues(), optional, 0, {}, passed, assumed=True)
     pool = _pooled(places, together)
     failures: Counter[str] = Counter()
     tried = sum(len(values) for values, _ in places if len(values) > 1)
@@ -155,7 +155,7 @@ def _rule(
         if all(form.fit(SeenValues(values, calls, pool)) is not None for values, calls in places)
     }
     form, assumed = _choose(places, pool, fitting, failures, tried, writes)
-    return ArgumentRule(*argument, form, pool, optional, tried, dict(failures), passed, assumed)
+    return LearnedRule(*argument, form, pool, optional, tried, dict(failures), passed, assumed)
 
 
 def _holds_name(value: JsonValue, names: Set[str]) -> bool:
@@ -286,7 +286,7 @@ def _prior(places: Sequence[Place], pool: PooledValues, fitting: Set[str], write
     return None
 
 
-def expected_arguments(cluster: CallCluster, rules: Mapping[Argument, ArgumentRule]) -> dict[Field, JsonValue]:
+def expected_arguments(cluster: CallCluster, rules: Mapping[Argument, LearnedRule]) -> dict[Field, JsonValue]:
     """Return what a golden expects of a call, by field."""
     calls = list(cluster.calls.values())
     found: dict[Field, JsonValue] = {}
