@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from goldspan.collector_processor.golden_tools.inference.learned_rules import Argument
 from goldspan.collector_processor.golden_tools.inference.inferred_set import infer
+from goldspan.collector_processor.golden_tools.inference.learned_rules import Argument
 from goldspan.collector_processor.golden_tools.inference.run_groups import RunGroup, writable_user_text
 from goldspan.collector_processor.golden_tools.inference.task_runs import Task, TaskRun, leaves, only_reads
 from goldspan.collector_processor.golden_tools.recording import Recorded, record_groups

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from goldspan.collector_processor.golden_tools.inference.learned_rules import Argument
 from goldspan.collector_processor.golden_tools.inference.inferred_document import golden_document, rules_of_set
 from goldspan.collector_processor.golden_tools.inference.inferred_set import InferredSet, infer, of_one_task
+from goldspan.collector_processor.golden_tools.inference.learned_rules import Argument
 from goldspan.collector_processor.golden_tools.inference.task_runs import Task, TaskRun
 from goldspan.collector_processor.golden_tools.writing import on_one_line
 from goldspan.scoring.api import score_session, score_sessions
@@ -119,6 +119,7 @@ def that_accepts_its_runs(inferred: InferredSet) -> tuple[InferredSet, Trial]:
 
     Values of such an argument are expected as they were seen.
     """
+    results: list[SessionResult] = []
     for rounds in range(_ROUNDS):
         document = golden_document(inferred, "its own runs").document
         goldens = load_goldens(dict(document)).goldens

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from goldspan.collector_processor.golden_tools.inference.learned_rules import Argument, LearnedRule
 from goldspan.collector_processor.golden_tools.inference.call_clusters import CallCluster, TaskCalls
 from goldspan.collector_processor.golden_tools.inference.inferred_set import InferredSet
+from goldspan.collector_processor.golden_tools.inference.learned_rules import Argument, LearnedRule
 from goldspan.collector_processor.golden_tools.inference.matcher_ladder import BY_NAME
 from goldspan.collector_processor.golden_tools.inference.task_runs import Field, only_reads
 from goldspan.collector_processor.golden_tools.writing import Comments

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from goldspan.collector_processor.golden_tools.inference.call_clusters import CallCluster, TaskCalls, cluster_calls
 from goldspan.collector_processor.golden_tools.inference.learned_rules import (
     MOST_FAILURES,
     Argument,
@@ -16,7 +17,6 @@ from goldspan.collector_processor.golden_tools.inference.learned_rules import (
     expected_arguments,
     learn_arguments,
 )
-from goldspan.collector_processor.golden_tools.inference.call_clusters import CallCluster, TaskCalls, cluster_calls
 from goldspan.collector_processor.golden_tools.inference.matcher_ladder import accepts
 from goldspan.collector_processor.golden_tools.inference.task_runs import Field, Task, only_reads, taken_apart, tools_of
 from goldspan.scoring.sessions import JsonValue

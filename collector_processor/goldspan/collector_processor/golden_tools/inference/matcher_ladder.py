@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
-from goldspan.collector_processor.golden_tools.inference.task_runs import SeenCall
+from goldspan.collector_processor.golden_tools.inference.task_runs import SeenCall, ValueOrigin
 from goldspan.scoring.comparison import ValueRule, canonical, comparison, equal
 from goldspan.scoring.errors import MatcherError
 from goldspan.scoring.json_values import is_number, is_sequence
@@ -133,7 +133,7 @@ def _together(seen: SeenValues) -> JsonValue:
 
 def _from_result(seen: SeenValues) -> JsonValue:
     found = [call.origins(value) for value, call in zip(seen.values, seen.calls, strict=True)]
-    common = set.intersection(*found)
+    common = set[ValueOrigin].intersection(*found)
     if not common:
         return None
     tool, pointer = min(common, key=lambda one: (one.pointer.count("/"), len(one.pointer), one))
@@ -239,6 +239,14 @@ def _type_of(value: JsonValue) -> str:
     return "string" if isinstance(value, str) else "array" if is_sequence(value) else "object"
 
 
+def _present(_: SeenValues) -> JsonValue:
+    return {"$present": True}
+
+
+def _ignore(_: SeenValues) -> JsonValue:
+    return {"$ignore": True}
+
+
 FORMS = (
     Form("exact", _exact, "is the same"),
     Form("spelling", _spelling, "differs in case, punctuation or notation alone"),
@@ -253,6 +261,6 @@ FORMS = (
     Form("key_facts", _key_facts, "is prose with the same facts"),
     Form("type", _type, "varies"),
 )
-PRESENT = Form("present", lambda _: {"$present": True}, "is not written")
-IGNORED = Form("ignored", lambda _: {"$ignore": True}, "may have any value")
+PRESENT = Form("present", _present, "is not written")
+IGNORED = Form("ignored", _ignore, "may have any value")
 BY_NAME = {form.name: form for form in (*FORMS, PRESENT, IGNORED)}
