@@ -186,7 +186,7 @@ class TestRepeatedWrites:
         result = score_turn([BOOK], [BOOKED, BOOKED])
         assert (result.verdict.label, result.verdict.score) == ("fail", 1)
         assert "the same call succeeded before" in str(result)
-        assert [call.repeats for call in result.unexpected_calls] == [0]
+        assert [call.repeats for call in result.unexpected_calls] == [True]
 
     def test_other_extra_calls_are_reported(self) -> None:
         assert self.labels(BOOKED, ToolCall("book", {"room": 2})) == "pass"
@@ -206,6 +206,11 @@ class TestRepeatedWrites:
     def test_two_calls_that_nobody_expected_are_one_too_many(self) -> None:
         pay = ToolCall("pay", {"amount": 5})
         assert self.labels(BOOKED, pay, pay) == "fail"
+
+    def test_a_call_of_an_earlier_turn_is_repeated_too(self) -> None:
+        turns = [[BOOK], [{"name": "thank"}], [{"name": "thank"}]]
+        session = Session("s", (Turn((BOOKED,)), Turn((ToolCall("thank"),)), Turn((ToolCall("thank"), BOOKED))))
+        assert [turn.verdict.label for turn in score_session(turns, session).turns] == ["pass", "pass", "fail"]
 
     def test_a_turn_that_expects_nothing_is_not_judged(self) -> None:
         assert score_turn([], [BOOKED, BOOKED]).verdict.reason == "nothing_expected"
@@ -239,3 +244,50 @@ def test_choices_multiply_within_bounds() -> None:
         ["b", "book"],
         ["c"],
     ]
+
+
+# Who makes a call, how it ends, and what no session may do.
+
+
+class TestAgentAndStatus:
+    def test_a_call_is_made_by_its_agent(self) -> None:
+        golden = golden_of({**BOOK, "agent": "travel"})
+        assert label(golden, ToolCall("book", {"room": 1}, agent="travel")) == "pass"
+        result = score_session(golden, Session("s", (Turn((ToolCall("book", {"room": 1}, agent="billing"),)),)))
+        assert result.verdict.label == "fail"
+        assert "called by the agent billing" in str(result)
+        assert label(golden, BOOKED) == "not_evaluated"
+        forbidden = golden_of(BOOK, {"name": "book", "agent": "billing", "forbidden": True})
+        assert label(forbidden, ToolCall("book", {"room": 1}, agent="billing")) == "fail"
+        assert label(forbidden, ToolCall("book", {"room": 1}, agent="travel")) == "pass"
+        assert label(forbidden, BOOKED) == "not_evaluated"
+
+    def test_a_call_ends_as_the_golden_says(self) -> None:
+        failed = ToolCall("book", {"room": 1}, error="timeout")
+        succeeds, fails = golden_of({**BOOK, "status": "succeeded"}), golden_of({**BOOK, "status": "failed"})
+        assert [label(golden, failed) for golden in (golden_of(BOOK), succeeds, fails)] == ["pass", "fail", "pass"]
+        assert [label(golden, BOOKED) for golden in (golden_of(BOOK), succeeds, fails)] == ["pass", "pass", "fail"]
+        assert label(succeeds, failed, BOOKED) == "pass"
+
+    def test_what_failed_must_be_mended(self) -> None:
+        golden = golden_of(BOOK, {"name": "*", "status": "unrecovered", "forbidden": True})
+        failed = ToolCall("pay", {"amount": 5}, error="declined")
+        assert label(golden, BOOKED, failed) == "fail"
+        assert label(golden, BOOKED, failed, ToolCall("pay", {"amount": 6})) == "pass"
+        assert label(golden, BOOKED, ToolCall("pay", {"amount": 6}), failed) == "fail"
+        assert label(golden, ToolCall("book", {"room": 1}, error="full")) == "fail"
+        with pytest.raises(GoldenFileError, match="`unrecovered` needs `forbidden: true`"):
+            golden_of({**BOOK, "status": "unrecovered"})
+
+
+def test_what_a_set_forbids_holds_in_every_golden() -> None:
+    goldens = [{"session": "s", "calls": [BOOK]}, {"session": "t", "turns": [{"calls": [BOOK]}, {"calls": []}, {}]}]
+    above = {"name": "pay", "args": {"amount": {"$not": {"$type": "number", "maximum": 100}}}}
+    forbidden = [{"name": "delete_*", "forbidden": True}, {**above, "forbidden": True}]
+    first, second = load_goldens({"golden_set": "g", "forbidden": forbidden, "goldens": goldens}).goldens
+    for call, expected in (("delete_room", "fail"), ("get_room", "pass")):
+        assert label(first, BOOKED, ToolCall(call)) == expected
+        assert label(second, BOOKED, ToolCall(call)) == expected
+    assert [label(first, BOOKED, ToolCall("pay", {"amount": amount})) for amount in (100, 101)] == ["pass", "fail"]
+    other = Session("t", (Turn((BOOKED,)), Turn((ToolCall("delete_room"),))))
+    assert [turn.verdict.label for turn in score_session(second, other).turns][:2] == ["pass", "fail"]

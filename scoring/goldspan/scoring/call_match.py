@@ -24,7 +24,9 @@ from goldspan.scoring.matchers.kinds.scalars import Absent, Ignore, Present
 from goldspan.scoring.matchers.matcher import (
     ABSENT,
     Absence,
+    Asks,
     Expected,
+    asked_by,
     differing,
     has_parts,
     holds_matchers,
@@ -46,6 +48,7 @@ _PERFECT = Pair(ONE)
 _UNKNOWN = Pair(ZERO, known=False, possible_gain=ONE)
 _SHARED = frozenset[type]({str, int, bool, type(None)})
 """Two equal values of one of these types cannot be told apart; 0.0 and -0.0 can."""
+_AGENT_UNKNOWN = Verdict(None, Label.NOT_EVALUATED, Reason.INPUT_MISSING)
 _NO_TYPES = frozenset[type]()
 
 
@@ -80,6 +83,8 @@ class ExpectedArgument(Struct, frozen=True, gc=False):
     """Its weight."""
     special: bool
     """The value has matchers or parts with rules, so one comparison of plain JSON is not enough."""
+    asks: bool
+    """The value needs more of the session than what was passed."""
     settled: frozenset[type]
     """Types of actual values that are right exactly if they have the type of the expected value and are equal to it. Of
     other values the rule decides."""
@@ -108,6 +113,8 @@ class CallRules(Struct, frozen=True, gc=False):
     """The sum of the arguments' weights."""
     place: int
     """Position among the turn's expected calls."""
+    narrow: bool
+    """It names its agent, or how it ends."""
     by_values: bool
     """A call with a wrong argument, or an unexpected one, may not be aligned."""
     extra_arguments_count: bool
@@ -125,8 +132,19 @@ class CallRules(Struct, frozen=True, gc=False):
             return False
         return not (self.by_values and result.extra_arguments)
 
+    def is_of_other_kind(self, call: ToolCall) -> bool:
+        """Whether another agent than the expected one made a call, or it ended otherwise."""
+        wanted, status = self.expected.agent, self.expected.status
+        other_agent = wanted is not None and call.agent is not None and call.agent != wanted
+        return other_agent or (status is not None and (call.error is None) is not (status == "succeeded"))
+
     def pair(self, call: ToolCall, context: CallContext) -> Pair | None:
         """Return the score of the pair with a call of the same name; None if the two may not be aligned."""
+        if self.narrow:
+            if self.is_of_other_kind(call):
+                return None
+            if self.expected.agent is not None and call.agent is None:
+                return _UNKNOWN
         successful = call.error is None and not call.rejected
         if not successful and not self._may_stand(call):
             return None
@@ -212,6 +230,8 @@ class CallRules(Struct, frozen=True, gc=False):
         actual = arguments_of(call)
         if actual is None:
             return self._compare_unknown(call, index)
+        if self.narrow and self.expected.agent is not None and call.agent is None:
+            return replace(self._compare_unknown(call, index), verdict=_AGENT_UNKNOWN)
         results: list[ArgumentResult] = []
         points: Fraction | int = 0
         score: Fraction | Absence | None
@@ -263,7 +283,7 @@ class CallRules(Struct, frozen=True, gc=False):
         elif score is ONE:
             outcome = _MATCHED
         elif not argument.settled and not isinstance(value, str):
-            parts = differing(value, found, rule, _earlier(call, context))
+            parts = differing(value, found, rule, _earlier(argument, call, context))
         written = self._as_written(argument.name, value) if argument.special else value
         return ArgumentResult(argument.name, outcome, score, rule.strategy, written, found, rule.weight, parts)
 
@@ -379,6 +399,7 @@ def call_rules(expected: ExpectedCall, criterion: Criterion, place: int = 0) -> 
         tuple([(one, one.name, one.value, one.settled, one.points) for one in arguments]),
         total,
         place,
+        expected.agent is not None or expected.status is not None,
         by_values,
         by_values or criterion.extra_arguments == "penalize",
         criterion.call_score,
@@ -407,7 +428,8 @@ def _expected_argument(
     settled = _SHARED if rule.compare is exact and type(value) in _SHARED else _NO_TYPES
     matched = ArgumentResult(name, _MATCHED, ONE, rule.strategy, value, value, rule.weight)
     required, needed = by_keys and rule.required, rule.needed if by_keys else ()
-    return ExpectedArgument(name, value, rule, rule.points, special, settled, matched, required, needed)
+    asks = special and asked_by(value) is not Asks.NOTHING
+    return ExpectedArgument(name, value, rule, rule.points, special, asks, settled, matched, required, needed)
 
 
 def extra_arguments(expected: ExpectedCall, call: ToolCall) -> tuple[str, ...]:
@@ -435,12 +457,12 @@ def plain_values(names: Sequence[str], call: ToolCall, context: CallContext) -> 
 def _score_value(
     argument: ExpectedArgument, actual: JsonValue, call: ToolCall, context: CallContext
 ) -> Fraction | None:
-    score = score_of(argument.value, actual, argument.rule, _earlier(call, context))
+    score = score_of(argument.value, actual, argument.rule, _earlier(argument, call, context))
     return ONE if score == 1 else score
 
 
-def _earlier(call: ToolCall, context: CallContext) -> EarlierCalls | None:
-    return None if context.history is None else context.history.before(call)
+def _earlier(argument: ExpectedArgument, call: ToolCall, context: CallContext) -> EarlierCalls | None:
+    return context.history.before(call) if argument.asks and context.history is not None else None
 
 
 # Scores by points. Few combinations are common, so that their values are made once.

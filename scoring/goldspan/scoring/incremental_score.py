@@ -170,7 +170,10 @@ class IncrementalScore:
         if expected.is_one_turn or expected.uses_history:
             return 0, score_turns(expected, session, final=final)
         keys, turns, how = expected.keys, session.turns, expected.criterion.turn_join
+        were = len(self._so_far.made)
         unchanged, _ = self._so_far.accumulate(turns, lambda before, at: in_step(before, keys, turns, at))
+        if unchanged < were - 1:
+            self._remembered = {}  # a call may repeat one of an earlier turn, and one of these has changed
         joined = joined_in_step(keys, turns, how, self._so_far.made)
         scorer = _RememberingScorer(expected, session, self._remembered)
         if joined is not None:

@@ -442,7 +442,7 @@ def other_calls(turn: TurnResult) -> Iterator[OtherCall]:
     others = [call for call in turn.unpaired_calls if call.violates is None]
     for call in (*forbidden, *others):
         if call.actual is not None:
-            words = _FORBIDDEN if call.repeats is None else REPEATED
+            words = REPEATED if call.repeats else _FORBIDDEN
             mark, words = (UNEXPECTED, _NOT_EXPECTED) if call.violates is None else (WRONG, words)
             yield OtherCall(mark, words, call.actual)
     for request in turn.rejected:
@@ -523,6 +523,8 @@ def _note_of_missing(call: CallResult, hidden: str, failed: str) -> str:
     cases = (
         (call.reason is not None, REASON_TEXT.get(call.reason or Reason.NOTHING_EXPECTED, "")),
         (call.actual is None, "never called"),
+        (call.other_agent, f"called by the agent {call.other_agent}"),
+        (call.wrong_status, "called, but it failed" if failed else "called, but it did not fail"),
         (call.out_of_order, "called, but out of order"),
         (call.has_wrong_arguments, "called, but not as expected:"),
         (failed, f"not called; the nearest call failed: {failed}"),

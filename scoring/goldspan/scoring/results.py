@@ -137,6 +137,18 @@ class CallResult(Readable, Scored, frozen=True, gc=False):
         wrong = (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING)
         return self.missing and (self.extra_arguments_count or any(one.outcome in wrong for one in self.arguments))
 
+    @property
+    def other_agent(self) -> str:
+        """The agent that made the near miss of a missing call, if the golden names another one."""
+        wanted, made = self.expected and self.expected.agent, self.actual and self.actual.agent
+        return made if self.missing and wanted and made and made != wanted else ""
+
+    @property
+    def wrong_status(self) -> bool:
+        """Whether the near miss of a missing call ended otherwise than the golden says."""
+        status = self.expected and self.expected.status
+        return bool(self.missing and status and self.actual and (self.actual.error is None) != (status == "succeeded"))
+
     aligned: bool = False
     """`expected` and `actual` are aligned with each other."""
     violates: ExpectedCall | None = None
@@ -149,8 +161,8 @@ class CallResult(Readable, Scored, frozen=True, gc=False):
     """Position of an unexpected call of another tool with the arguments of this missing call: renamed, perhaps."""
     same_arguments_tool: str = ""
     """The name of that tool."""
-    repeats: int | None = None
-    """Position of the call of the turn that this one repeats, if a writing call must not be made twice."""
+    repeats: bool = False
+    """It writes, is forbidden since it is not expected, and repeats a call that succeeded."""
 
     @property
     def differences(self) -> tuple[Difference, ...]:
@@ -342,7 +354,7 @@ def _call_differences(call: CallResult, turn: str = "") -> Iterator[Difference]:
         return Difference(kind, call.tool, argument, counts, hint=hint, turn=turn)
 
     if call.violates is not None:
-        hint = "" if call.repeats is None else REPEATED
+        hint = REPEATED if call.repeats else ""
         yield Difference(DifferenceKind.FORBIDDEN_CALL, call.tool, hint=hint, turn=turn)
     if call.expected is None:
         return
@@ -443,7 +455,7 @@ def _of_call(call: CallResult, *, include_values: bool) -> str:
 
 def _of_unexpected(call: CallResult) -> str:
     if call.violates is not None:
-        return "forbidden" if call.repeats is None else f"forbidden: {REPEATED}"
+        return f"forbidden: {REPEATED}" if call.repeats else "forbidden"
     reason = call.verdict.reason
     if reason is None or reason in (Reason.NOTHING_EXPECTED, Reason.TURN_NOT_EXPECTED):
         return "not expected"

@@ -263,7 +263,7 @@ class TurnScorer:
         self.golden = expected
         self.session = session
         self._unseen = Reason.INCOMPLETE if session.incomplete else None
-        self._history = _history(expected, session) if expected.uses_history else None
+        self._history = _history(expected, session)
 
     def found(self, index: int, turn_index: int) -> TurnScore:
         """Score a golden turn by the turn that it was joined with."""
@@ -295,7 +295,7 @@ class TurnScorer:
 
     def record(self, index: int, score: TurnScore | None) -> None:
         """Record the score of a golden turn, None if it has no turn, for expected values that come from its results."""
-        if self._history is not None:
+        if self.golden.uses_history:
             self._history.record(index, {} if score is None else score.result.aligned_calls())
 
 
@@ -384,5 +384,5 @@ def _score_as_one_turn(expected: ExpectedSession, session: Session) -> TurnScore
 
 
 def _history(expected: ExpectedSession, session: Session) -> CallHistory:
-    tools = [[call.name for call in turn.calls] for turn in expected.turns]
+    tools = [[call.name for call in turn.calls] for turn in expected.turns] if expected.uses_history else ()
     return CallHistory(session.turns, tools, complete=not session.incomplete)

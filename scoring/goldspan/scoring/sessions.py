@@ -295,6 +295,11 @@ class CallHistory:
         """Yield the calls of a tool before a position that were not rejected."""
         return (call for call in islice(self._calls, position) if call.name == tool and not call.rejected)
 
+    def before_turn(self, turn: Turn) -> Iterator[ToolCall]:
+        """Yield the calls of the turns before a turn; none if it is no turn of the session."""
+        at = next((index for index, one in enumerate(self._turns) if one is turn), 0)
+        return (call for one in islice(self._turns, at) for call in one.calls)
+
     def returned(self, reference: str | ExpectedCallPosition, position: int) -> Iterator[Content | None]:
         """Yield the results of the referenced calls before a position; None if such a call may be missing."""
         aligned = None if isinstance(reference, str) else self._aligned.get(reference[0])

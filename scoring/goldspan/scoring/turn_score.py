@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
+from itertools import chain, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -152,7 +153,7 @@ def score_calls(
     if expected.forbidden:
         results, unexpected, forbidden = _check_forbidden(expected.forbidden, results, unexpected, unseen, context)
     if unexpected and expected.calls and criterion.repeated_writes == "fail":
-        unexpected, repeated = _check_repeats(criterion, calls, unexpected)
+        unexpected, repeated = _check_repeats(criterion, turn, unexpected, history)
         forbidden = _VIOLATED if repeated else forbidden
     verdict = with_forbidden(verdict, forbidden)
     result = TurnResult(
@@ -339,7 +340,7 @@ def _call_results(
     wanted, perfect = turn.wanted, 0
     compared: list[CallResult] = []
     for rules, call in zip(wanted, calls):  # noqa: B905 - a keyword costs as much as a comparison
-        if rules.expected.name != call.name:
+        if rules.expected.name != call.name or (rules.narrow and rules.is_of_other_kind(call)):
             break
         result = rules.compare(call, perfect, context)
         compared.append(result)
@@ -491,8 +492,8 @@ def _bounds_of(result: CallResult, turn: ExpectedTurn, unseen: Reason | None) ->
 
 # Forbidden calls.
 #
-# A forbidden call with arguments is violated by every call that has these arguments, aligned or not. A forbidden call
-# without arguments is violated by every unaligned call of its tool. A violation fails the turn and its session; it does
+# A forbidden call with arguments, an agent or a status is violated by every call that has these, aligned or not. One
+# without is violated by every unaligned call of its tool. A violation fails the turn and its session; it does
 # not change scores.
 
 _NOT_VIOLATED = Verdict(None, Label.PASS)
@@ -510,16 +511,19 @@ def _check_forbidden(
 
     `unseen` is the reason why calls may be missing from the recording.
     """
-    with_arguments = [rules for rules in forbidden if rules.expected.args]
+    with_arguments = [rules for rules in forbidden if rules.expected.args or rules.narrow]
     total = _NOT_VIOLATED if unseen is None else Verdict(None, Label.NOT_EVALUATED, unseen)
     marked: list[CallResult] = []
+    mended: Mapping[str, int] = {}
+    if any(rules.narrow for rules in forbidden):
+        mended = _last_successes((*calls, *unexpected))
     for result in (*calls, *unexpected):
         violates, reason = None, None
         if result.actual is not None and result.aligned:
-            violates, reason = _violation(with_arguments, result.actual, context)
+            violates, reason = _violation(with_arguments, result, context, mended)
             reason = reason or _why_unsure(forbidden, result.actual)
         elif result.actual is not None and result.unexpected:
-            violates, reason = _violation(forbidden, result.actual, context)
+            violates, reason = _violation(forbidden, result, context, mended)
         if violates is not None:
             total, verdict = _VIOLATED, Verdict(result.verdict.exact, Label.FAIL)
             marked.append(replace(result, violates=violates, verdict=verdict))
@@ -551,13 +555,30 @@ def combine_forbidden(verdicts: Sequence[Verdict]) -> Verdict | None:
     return min(verdicts, key=lambda verdict: _WORST_TO_BEST.index(verdict.label)) if verdicts else None
 
 
+def _last_successes(results: Iterable[CallResult]) -> Mapping[str, int]:
+    """Return for each tool the position of its last call that did not fail."""
+    last: dict[str, int] = {}
+    for result in results:
+        call, index = result.actual, result.actual_index
+        if call is not None and index is not None and call.error is None and not call.rejected:
+            last[call.name] = max(index, last.get(call.name, 0))
+    return last
+
+
 def _violation(
-    forbidden: Sequence[CallRules], call: ToolCall, context: CallContext
+    forbidden: Sequence[CallRules], result: CallResult, context: CallContext, mended: Mapping[str, int]
 ) -> tuple[ExpectedCall | None, Reason | None]:
-    """Return the first forbidden call that a call violates, else the reason why this is unknown, if it is."""
+    """Return the first forbidden call that a call violates, else the reason why this is unknown, if it is.
+
+    `mended` has for each tool the position of its last success.
+    """
+    call, index = result.actual, result.actual_index
+    if call is None or index is None:
+        return None, None
     unknown: Reason | None = None
     for rules in forbidden:
-        if not _concerns(rules, call):
+        recovered = rules.expected.status == "unrecovered" and mended.get(call.name, -1) > index
+        if recovered or not _concerns(rules, call):
             continue
         reason = _why_unknown(rules, call, context)
         if reason is None and rules.may_match(call, context):
@@ -570,34 +591,31 @@ def _concerns(rules: CallRules, call: ToolCall) -> bool:
     """Whether what is forbidden may be a call of this tool. A writing call that failed changed nothing."""
     if rules.expected is OTHER_WRITES:
         return call.error is None and rules.criterion.effect_of(call.name) is not ToolEffect.READS
+    if rules.narrow and rules.is_of_other_kind(call):
+        return False
     name = rules.expected.name
     return name == call.name or (ANY_TOOL in name and fnmatchcase(call.name, name))
 
 
 def _check_repeats(
-    criterion: Criterion, calls: Sequence[ToolCall], unexpected: Sequence[CallResult]
+    criterion: Criterion, turn: Turn | None, unexpected: Sequence[CallResult], history: CallHistory | None
 ) -> tuple[list[CallResult], bool]:
-    """Mark the writing calls that repeat one that succeeded, and say whether there are any.
+    """Mark the writing calls that repeat one of the turn or of an earlier one, and say whether there are any.
 
     Both have the same arguments, and both were executed without an error.
     """
-    first: dict[object, int] = {}
     marked: list[CallResult] = []
     for result in unexpected:
-        call, index = result.actual, result.actual_index
-        if call is None or index is None or not _has_effect(call):
-            marked.append(result)
-            continue
-        if not first:
-            for at, other in enumerate(calls):
-                if _has_effect(other) and criterion.effect_of(other.name) is ToolEffect.WRITES:
-                    first.setdefault((other.name, canonical(other.arguments)), at)
-        earlier = first.get((call.name, canonical(call.arguments)), index)
-        if earlier < index:
-            repeated = ExpectedCall(call.name, call.arguments or {}, forbidden=True, literal=True)
-            result = replace(result, verdict=_VIOLATED, violates=repeated, repeats=earlier)  # noqa: PLW2901
+        call = result.actual
+        if call is not None and _has_effect(call) and criterion.effect_of(call.name) is ToolEffect.WRITES:
+            same = canonical(call.arguments)
+            before = () if history is None or turn is None else history.before_turn(turn)
+            earlier = chain(before, islice(() if turn is None else turn.calls, result.actual_index))
+            if any(one.name == call.name and _has_effect(one) and canonical(one.arguments) == same for one in earlier):
+                repeated = ExpectedCall(call.name, call.arguments or {}, forbidden=True, literal=True)
+                result = replace(result, verdict=_VIOLATED, violates=repeated, repeats=True)  # noqa: PLW2901
         marked.append(result)
-    return marked, any(result.repeats is not None for result in marked)
+    return marked, any(result.repeats for result in marked)
 
 
 def _has_effect(call: ToolCall) -> bool:
@@ -616,6 +634,8 @@ def _why_unsure(forbidden: Sequence[CallRules], call: ToolCall) -> Reason | None
 def _why_unknown(rules: CallRules, call: ToolCall, context: CallContext) -> Reason | None:
     """Return why it is unknown whether a call has the forbidden arguments; None if it is known."""
     expected = rules.expected.args
+    if rules.expected.agent is not None and call.agent is None:
+        return Reason.INPUT_MISSING
     if not expected:
         return None
     actual, captures = arguments_of(call), call.argument_captures

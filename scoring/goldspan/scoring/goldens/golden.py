@@ -68,6 +68,8 @@ class CallCount(NamedTuple):
     number: int
 
 
+CallStatus = Literal["succeeded", "failed", "unrecovered"]
+"""How a call ended: `unrecovered` if it failed, and no later call of the tool succeeded."""
 CallCounts = Mapping[str, CallCount]
 """By tool. Read by metrics that count; `tool_parameter_match` does not."""
 
@@ -113,6 +115,10 @@ class ExpectedCall(metaclass=_TakesArguments):
     """Neighbours with the same number may be made in any order among themselves. 0: in no group."""
     result: JsonValue = None
     """What the call should return, for metrics that score it; None: anything."""
+    agent: str | None = None
+    """The agent that makes it; None: any."""
+    status: CallStatus | None = None
+    """How it ends; None: however. `unrecovered` is for forbidden calls."""
     literal: bool = field(default=False, compare=False)
     """Nothing in `args` is a matcher, whatever it looks like: so are imported goldens."""
     values: Mapping[str, Expected] = field(init=False, repr=False)

@@ -500,6 +500,7 @@ class OfSet(NamedTuple):
 
     aliases: Mapping[str, str]
     rules: ArgumentRules
+    forbidden: Sequence[CallEntry]
 
 
 class CallEntry(_Entry):
@@ -518,6 +519,10 @@ class CallEntry(_Entry):
     """the call may be left out; if it is made, it is scored outside the mean"""
     forbidden: bool = False
     """the call must not be made; without args, whatever its arguments; with the name *, whatever the tool"""
+    agent: Text = ""
+    """the agent that makes the call"""
+    status: Literal["succeeded", "failed", "unrecovered"] | None = None
+    """how the call ends; unrecovered, of a forbidden call: it failed, and no later call of the tool succeeded"""
     result: Result = None
     """what the call should return, for metrics that score it"""
     criterion: Annotated[Any, _criterion(CALL_LEVEL)] = None
@@ -527,6 +532,8 @@ class CallEntry(_Entry):
     def _together(cls, given: _Given) -> Findings:
         if given.value.get("name") == ANY_TOOL and given.value.get("forbidden") is not True:
             yield ("name",), "`*` means any tool and needs `forbidden: true` beside it"
+        if given.value.get("status") == "unrecovered" and given.value.get("forbidden") is not True:
+            yield ("status",), "`unrecovered` needs `forbidden: true` beside it: write `succeeded` of an expected call"
 
     def call(self, of_set: OfSet, above: CriterionMapping, group: int = 0) -> ExpectedCall:
         """Return the call."""
@@ -539,6 +546,8 @@ class CallEntry(_Entry):
             forbidden=self.forbidden,
             group=group,
             result=self.result,
+            agent=self.agent or None,
+            status=self.status,
         )
 
 
@@ -634,9 +643,10 @@ class _WithCalls(_Entry):
             yield (), f"its choices make more than {MOST_ALTERNATIVES} alternatives together: leave some out"
 
     def lists(self, of_set: OfSet) -> tuple[tuple[ExpectedCall, ...], ...]:
-        """Return the list of calls, or the alternatives; empty where there is neither."""
+        """Return the list of calls, or the alternatives, with what the set forbids; empty where there is neither."""
         lists = [self.calls] if "calls" in self.model_fields_set else self.any_of
-        return tuple(tuple(self._listed(chosen, of_set)) for one in lists for chosen in _without_choices(one))
+        forbidden = tuple(call.call(of_set, self._criterion) for call in of_set.forbidden)
+        return tuple((*self._listed(chosen, of_set), *forbidden) for one in lists for chosen in _without_choices(one))
 
     def _listed(self, calls: Iterable[CallEntry | GroupEntry], of_set: OfSet) -> Iterator[ExpectedCall]:
         for group, one in enumerate(calls, start=1):
@@ -775,6 +785,8 @@ class GoldenSetEntry(_Entry):
     """the tools that write, with * as in create_*; without `reads`, all others read"""
     other_writes: OtherWrites = "report"
     """forbid: a call that writes and is not expected fails; report, the default: it is shown"""
+    forbidden: list[CallEntry] = []
+    """calls that no session of the set may make: {name: delete_account}, {name: "*", status: unrecovered}"""
     arguments: Rules = {}
     """how arguments are compared in the whole set, by tool.argument: {send.body: {$key_facts: true}}"""
     goldens: list[GoldenEntry]
@@ -821,7 +833,7 @@ def read_golden_set(document: JsonValue, notes: MistakeCollector, defaults: Crit
         criterion=Criterion.parse(entry.inherited),
         source=notes.source(()),
     )
-    of_set = OfSet(entry.aliases, _rules_of(cast("Mapping[str, Any]", document)).rules)
+    of_set = OfSet(entry.aliases, _rules_of(cast("Mapping[str, Any]", document)).rules, entry.forbidden)
     goldens = (
         one.golden(entry, of_set, built, notes.source(("goldens", index))) for index, one in enumerate(entry.goldens)
     )

@@ -10,6 +10,7 @@ from typing import Literal
 from goldspan.scoring.comparison import ONE, ZERO, ValueRule
 from goldspan.scoring.json_values import Steps, is_mapping, is_sequence, shown
 from goldspan.scoring.matchers.matcher import (
+    ABSENT,
     MOST_ITEMS,
     VALUE,
     Asks,
@@ -193,6 +194,27 @@ def _read_common_keys(value: JsonValue, _: Options, where: ValuePath, reader: Ma
     return CommonKeys(reader.read(value, inside))
 
 
+@dataclass(frozen=True, slots=True)
+class Not(Matcher):
+    """Matches what was passed and its value does not match."""
+
+    value: Expected
+
+    @property
+    def asks(self) -> Asks:
+        """As much as its value."""
+        return asked_by(self.value)
+
+    def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
+        """Return 1 for another value."""
+        score = ONE if actual is ABSENT else score_of(self.value, actual, rule, earlier)
+        return None if score is None else ZERO if score == 1 else ONE
+
+
+def _read_not(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
+    return Not(reader.read(value, (*where, "$not")))
+
+
 _Name = Literal["contains", "casefold_exact"]
 
 
@@ -226,6 +248,7 @@ def _kind(name: str, strategy: _Name, about: str) -> MatcherKind:
 
 KINDS = (
     MatcherKind("$any_of", "one of these values", _read_any_of, {"type": "array", "minItems": 1, "items": VALUE}),
+    MatcherKind("$not", "any other value than this one", _read_not, VALUE),
     _kind("$casefold", "casefold_exact", "this value, upper and lower case alike"),
     _kind(
         "$contains",

@@ -178,13 +178,19 @@ class OfType(Matcher):
     """Matches values of these types; 1.0 is an integer, a boolean is no number."""
 
     types: tuple[str, ...]
+    least: int | float | None = None
+    """Numbers from here, and to `most`; None: any."""
+    most: int | float | None = None
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1 for a value of one of the types."""
-        return ONE if actual is not ABSENT and any(_TYPES[name](actual) for name in self.types) else ZERO
+        if actual is ABSENT or not any(_TYPES[name](actual) for name in self.types):
+            return ZERO
+        low = self.least is not None and is_number(actual) and actual < self.least
+        return ZERO if low or (self.most is not None and is_number(actual) and actual > self.most) else ONE
 
 
-def _read_type(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
+def _read_type(value: JsonValue, options: Options, where: ValuePath, reader: MatcherReader) -> Expected:
     names = value if is_sequence(value) else [value]
     if not names:
         reader.mistake((*where, "$type"), f"found an empty list, expected {', '.join(_TYPES)}")
@@ -195,7 +201,10 @@ def _read_type(value: JsonValue, _: Options, where: ValuePath, reader: MatcherRe
             if name is None:
                 hint = 'expected "null" in quotes'
             reader.mistake((*where, "$type"), f"found {shown(name)}: {hint}")
-    return OfType(tuple(map(str, names)))
+    for option, limit in options.items():
+        if not is_number(limit):
+            reader.mistake((*where, option), f"found {shown(limit)}, expected a number")
+    return OfType(tuple(map(str, names)), options.get("minimum"), options.get("maximum"))
 
 
 _NAME = {"enum": list(_TYPES)}
@@ -276,9 +285,10 @@ KINDS = (
     ),
     MatcherKind(
         "$type",
-        "any value of this type, or of one of these types",
+        "any value of this type, or of one of these types; numbers from `minimum` to `maximum`",
         _read_type,
         {"anyOf": [_NAME, {"type": "array", "minItems": 1, "items": _NAME}]},
+        {"minimum": {"type": "number"}, "maximum": {"type": "number"}},
     ),
     MatcherKind(
         "$regex",
