@@ -16,6 +16,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.span_facts import ModelFacts, SpanFacts, ToolFacts
 from goldspan.scoring.sessions import Capture, Content
+from rigs.otlp_containers import by_shape_too
 
 FOLDER = Path(__file__).parent / "fixtures"
 EXPECTED = sorted((FOLDER / "dialects").glob("*/*.facts.json"))
@@ -28,7 +29,9 @@ def document_of(recording: str) -> list[dict[str, Any]]:
     path = FOLDER / "recordings" / f"{recording}.otlp.json"
     read = [(view.name, registry.read(view)) for view in read_files([path], lambda problem: None)]
     assert not registry.failures
-    return [_span(name, fact) for name, fact in read if fact.role is not None or fact.notes]
+    facts = by_shape_too(fact for _, fact in read)
+    told = [(name, facts[fact.ref]) for name, fact in read]
+    return [_span(name, fact) for name, fact in told if fact.role is not None or fact.notes]
 
 
 def _span(name: str, fact: SpanFacts) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from goldspan.mappers.readers.files import read_files
 from goldspan.mappers.span_facts import Role, SpanFacts
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.sessions import Capture, SpanRef, ToolCall
+from rigs.otlp_containers import by_shape_too
 
 TOOL_SPAN, MODEL_OUTPUT, AGENT_OUTPUT, LOG_RECORDS, LINKED_SPANS = (
     "tool spans",
@@ -77,8 +78,7 @@ def find(name: str) -> Finding:
 def _facts(name: str) -> dict[SpanRef, SpanFacts]:
     registry = DialectRegistry()
     views = read_files(recordings.files_of(name), lambda problem: None)
-    spans = [registry.read(view) for view in views if not isinstance(view, LogView)]
-    return {span.ref: span for span in spans}
+    return by_shape_too(registry.read(view) for view in views if not isinstance(view, LogView))
 
 
 def _place(call: ToolCall, spans: Mapping[SpanRef, SpanFacts]) -> str:

@@ -350,7 +350,7 @@ def test_dialects_of_other_packages_come_first_and_broken_ones_are_problems(monk
     problems: list[Problem] = []
     names = [dialect.name for dialect in DialectRegistry(on_problem=problems.append).dialects]
     assert names[:2] == ["foreign", "foreign"]
-    assert names[-1] == "tool_like"
+    assert names[-1] == "shape"
     assert [problem.source for problem in problems] == ["missing", "raises", "wrong"]
     assert {problem.code for problem in problems} == {"bad_dialect"}
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import describes_parameters, is_schema
 from goldspan.scoring.sessions import Capture
-from rigs.otlp_containers import Span
+from rigs.otlp_containers import Span, read_alone
 
 ZOD_4 = {"def": {"type": "object", "shape": {"city": {"def": {"type": "string"}, "type": "string"}}}, "type": "object"}
 SCHEMAS: dict[str, Any] = {
@@ -43,7 +42,6 @@ ARGUMENTS: dict[str, Any] = {
     "a definition": {"def": "of a word"},
     "parameters": {"parameters": {"city": "Paris"}},
 }
-_REGISTRY = DialectRegistry()
 
 
 @pytest.mark.parametrize("as_text", [False, True])
@@ -71,7 +69,7 @@ def test_arguments_are_no_schema(name: str) -> None:
 def test_a_schema_is_never_read_as_arguments(schema: Any, scope: str) -> None:
     kind = {"openinference.span.kind": "TOOL"} if "arizeai" in scope else {"span.type": "tool"}
     attributes = {**kind, "tool.name": "get_weather", "tool.parameters": json.dumps(schema)}
-    [tool] = [_REGISTRY.read(Span(attributes, scope_name=scope)).tool]
+    [tool] = [read_alone(Span(attributes, scope_name=scope)).tool]
     assert tool is not None
     assert tool.arguments.capture is Capture.NOT_CAPTURED
 
@@ -87,6 +85,6 @@ def test_a_schema_is_never_read_as_arguments(schema: Any, scope: str) -> None:
 )
 def test_parameters_never_win_over_an_input(inputs: dict[str, Any], capture: Capture, arguments: Any) -> None:
     attributes = {"span.type": "tool", "tool.name": "get_weather", "tool.parameters": '{"q": 1}', **inputs}
-    tool = _REGISTRY.read(Span(attributes)).tool
+    tool = read_alone(Span(attributes)).tool
     assert tool is not None
     assert (tool.arguments.capture, tool.arguments.value if arguments else None) == (capture, arguments)

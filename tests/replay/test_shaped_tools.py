@@ -80,7 +80,6 @@ HIDDEN = {
     "langchain-openinference": "openinference",
     "agent-framework-native": "otel_genai",
     "strands-default": "otel_genai",
-    "hand-written-function": "tool_like",
 }
 """The dialect of a recording, which is hidden and proposed again."""
 
@@ -200,7 +199,9 @@ def test_other_spans_are_no_calls(attributes: Mapping[str, Any]) -> None:
     [
         ('{"x": 1}', Capture.CAPTURED),
         ('{"kwargs": {"x": 1}}', Capture.UNPARSABLE),
-        ('{"args": [], "kwargs": {"x": 1}}', Capture.UNPARSABLE),
+        ('{"args": [], "kwargs": {"x": 1}}', Capture.CAPTURED),
+        ('{"type": "json", "value": {"x": 1}}', Capture.CAPTURED),
+        ('{"args": [2], "kwargs": {"x": 1}}', Capture.UNPARSABLE),
         ('{"name": "g", "arguments": {"x": 1}}', Capture.UNPARSABLE),
         ('{"name": "f", "arguments": {"x": 1}}', Capture.CAPTURED),
         ('{"type": "object", "properties": {"x": {"type": "integer"}}}', Capture.NOT_CAPTURED),
@@ -235,10 +236,12 @@ def test_a_call_that_several_spans_tell_is_one(above: bool) -> None:
 
 
 def test_what_a_table_reads_is_not_read_again() -> None:
-    read = below({"tool.name": "f", "tool.arguments": '{"x": 1}'}, 3)
+    read = below(
+        {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f", "gen_ai.tool.call.arguments": '{"x": 1}'}, 3
+    )
     wrapper = below({"what": "f", "input": '{"x": 1}'}, 2)
     [call] = calls_of([ASKS, wrapper, read])
-    assert call.dialect == "tool_like"
+    assert call.dialect == "otel_genai"
 
 
 def test_a_trace_without_any_known_key_needs_one_about_tools() -> None:

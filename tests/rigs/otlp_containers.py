@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,12 @@ from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
+from goldspan.mappers.assembly.shaped_calls import with_shapes
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_json import decode_attributes
+from goldspan.mappers.span_facts import SpanFacts
 from goldspan.mappers.spans import EventView, ResourceView
+from goldspan.scoring.sessions import SpanRef
 from rigs.repository import RECORDINGS
 
 
@@ -40,6 +45,23 @@ class Span:
     links: Any = ()
     scope_name: str = ""
     resource: ResourceView = field(default_factory=lambda: ResourceView({}))
+
+
+def read_alone(span: Span) -> SpanFacts:
+    """Return the facts of the only span of a trace, by its shape where no table reads it."""
+    [facts] = by_shape_too([_REGISTRY.read(span)]).values()
+    return facts
+
+
+def by_shape_too(facts: Iterable[SpanFacts]) -> dict[SpanRef, SpanFacts]:
+    """Return the facts of spans, by shape where no table reads them: each trace is taken for one tree."""
+    traces: dict[str, dict[str, SpanFacts]] = {}
+    for fact in facts:
+        traces.setdefault(fact.trace_id, {})[fact.span_id] = fact
+    return {fact.ref: fact for spans in traces.values() for fact in with_shapes(spans).values()}
+
+
+_REGISTRY = DialectRegistry()
 
 
 def event(name: str, **attributes: Any) -> EventView:

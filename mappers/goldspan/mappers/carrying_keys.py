@@ -44,6 +44,29 @@ def names_tool(key: str) -> bool:
     return not _TOOL_WORDS.isdisjoint(words_of(key)) and _NO_CONTENT.match(key) is None
 
 
+_CALLING = re.compile(
+    r"(?:(?:execute|call|run|invoke)_)?(?:tools?|function)(?:[_/ ]?call)?(?: *[:./] *| +)(?=\S)", re.IGNORECASE
+)
+_CALLED = re.compile(r"\.(?:tool|call|run)$")
+_TOOL_NAME = re.compile(r"[A-Za-z_][\w\-]{0,79}")
+
+
+def begins_as_call(span_name: str) -> bool:
+    """Say whether a span's name begins as those of tool calls do, and goes on: `tool: search`, `execute_tool f`."""
+    return _CALLING.match(span_name) is not None
+
+
+def tool_in(span_name: str) -> str:
+    """Return the tool that a span's name names, if it is one of a tool: `search` of `tool: search`, `search.tool`."""
+    name = _CALLED.sub("", _CALLING.sub("", span_name, count=1)) or span_name
+    return name if _TOOL_NAME.fullmatch(name) else name.rsplit(None, 1)[-1] if name else ""
+
+
+def is_tool_name(text: str) -> bool:
+    """Say whether a text may be a tool's name."""
+    return _TOOL_NAME.fullmatch(text) is not None
+
+
 def any_names_tool(encoded: bytes) -> bool:
     """Say whether there may be such a key in encoded spans, at little cost where the word is nowhere."""
     return (b"ool" in encoded or b"OOL" in encoded or b"unction" in encoded) and _TOOL_KEY.search(encoded) is not None

@@ -262,13 +262,15 @@ class DialectRegistry:
         if not (lacks_arguments or lacks_requests or facts.role is None):
             return facts
         try:
-            look = look_at(view, content=content)
+            look = look_at(view, content=content, is_marked=not self._keys.isdisjoint(view.attributes))
         except Exception as error:  # noqa: BLE001 - as above
             self._failed(SHAPE, error, view)
             return facts
         if look is None:
             return facts
-        return facts.changed(look=look, evidence=facts.evidence if facts.role else evidence_of(view, None))
+        if facts.role is not None:
+            return facts.changed(look=look)
+        return facts.changed(look=look, evidence=evidence_of(view, Role.TOOL if look.of_tool else None))
 
     def outline(self, view: SpanView) -> Role | None:
         """Return a span's role. This costs far less than `read`."""

@@ -26,8 +26,8 @@ from goldspan.mappers.dialects.pydantic_ai import PYDANTIC_AI
 from goldspan.mappers.dialects.quarkus_langchain4j import QUARKUS_LANGCHAIN4J
 from goldspan.mappers.dialects.reading.protocol import Dialect
 from goldspan.mappers.dialects.semantic_kernel import SEMANTIC_KERNEL
+from goldspan.mappers.dialects.shape import BY_SHAPE
 from goldspan.mappers.dialects.spring_ai import SPRING_AI
-from goldspan.mappers.dialects.tool_like import TOOL_LIKE
 from goldspan.mappers.dialects.uipath_traced import UIPATH
 from goldspan.mappers.dialects.vercel_ai import VERCEL_AI
 from goldspan.mappers.dialects.voltagent import VOLTAGENT
@@ -61,7 +61,7 @@ _BUILT_IN: tuple[Dialect, ...] = (
     OPENINFERENCE_HAYSTACK,
     OPENINFERENCE,
     OTEL_GENAI,
-    TOOL_LIKE,
+    BY_SHAPE,
 )
 """Specific dialects come before general ones. The first that recognises a span's role names the dialect."""
 

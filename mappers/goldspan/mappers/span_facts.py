@@ -161,6 +161,7 @@ class SpanLook(Struct, frozen=True, gc=False, omit_defaults=True):
     result: Content = NO_CONTENT
     result_place: ValuePlace | None = None
     error: str | None = None
+    error_is_named: bool = False
 
 
 # What a span says by its content alone, with no instrumentation named: a reading is held against it.

@@ -558,7 +558,7 @@ def _wrapped_result(value: object, depth: int) -> MessageResult | None:
     message = unwrapped(value)
     if _kind(message) == _ANSWER and _id(answer := _opened(message)):
         return _result(answer)
-    if "content" in message and isinstance(_first(message, _ANSWERED), str):
+    if "content" in message and (isinstance(_first(message, _ANSWERED), str) or role_of(message) == "tool"):
         parts = parts_of(message)
         found = _results(message, "tool", parts, [_kind(part) for part in parts])
         return found[0] if len(found) == 1 else None

@@ -12,7 +12,6 @@ read, a span that calls itself a tool's, and holds a name and an object of argum
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.trace_tree import time_order
+from goldspan.mappers.carrying_keys import is_tool_name, tool_in
 from goldspan.mappers.span_facts import (
     SHAPE,
     LazySpanFacts,
@@ -31,13 +31,13 @@ from goldspan.mappers.span_facts import (
     ValuePlace,
     joined_context,
     joined_model,
+    joined_tool,
     value_digest,
 )
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, ToolCall
 
 _MOST_ANCESTORS = 64
-_TOOL_NAME = re.compile(r"[A-Za-z_][\w\-]{0,79}")
 
 
 def with_shapes(spans: Mapping[str, SpanFacts]) -> Mapping[str, SpanFacts]:
@@ -122,9 +122,11 @@ class _ShapeReading:
                 self.models[span_id] = span.changed(model=unspoken)
 
     def _read_agents(self) -> None:
-        """Read the agents above what was read: the outermost one is a turn."""
+        """Read the agents above what was read, or all where that is nothing: the outermost one is a turn."""
         read = [*self.models.values(), *self.calls.values()]
-        for above in (above for span in read for above in self._ancestors(span)):
+        alone = not read and all(span.role is None for span in self._spans.values())
+        around = self._spans.values() if alone else (above for span in read for above in self._ancestors(span))
+        for above in around:
             look = self._looks.get(above.span_id)
             if above.role is None and look is not None and look.of_agent and above.span_id not in self.models:
                 self.agents[above.span_id] = above.changed(role=Role.AGENT, dialect=SHAPE, context=look.context)
@@ -161,13 +163,14 @@ class _ShapeReading:
     # Executions.
 
     def _complete(self, tools: Sequence[SpanFacts]) -> None:
-        """Give executions that a table read without arguments those that stand on the span all the same."""
+        """Give executions that a table read without arguments what stands on the span all the same."""
         for span in tools:
             look, tool = self._looks.get(span.span_id), span.tool
             if look is None or tool is None or tool.arguments.capture is not Capture.NOT_CAPTURED or "(" in tool.name:
                 continue
             if look.own is not None and look.own[1].capture is Capture.CAPTURED:
-                self.calls[span.span_id] = span.changed(tool=replace(tool, arguments=look.own[1]))
+                own = _tool(look, tool.name, look.own[1], None)
+                self.calls[span.span_id] = span.changed(tool=joined_tool((tool, own)))
 
     def _may_be_call(self, span: SpanFacts) -> bool:
         look = self._looks.get(span.span_id)
@@ -183,7 +186,7 @@ class _ShapeReading:
         found: dict[object, list[SpanFacts]] = defaultdict(list)
         for span in candidates:
             look = self._looks[span.span_id]
-            ids = {text for _, text in look.texts if text in by_id}
+            ids = {text for text in self._texts(span) if text in by_id}
             if len(ids) > 1:
                 continue  # it is about several calls
             for call_id in ids:
@@ -193,6 +196,23 @@ class _ShapeReading:
         for key, calls in found.items():
             most = 1 if isinstance(key, str) else sum(_key_of(request) == key for request in self._asked)
             self.calls.update((span.span_id, span) for span in self._executions(calls, most))
+        self._take_alike([span for span in candidates if not any(text in by_id for text in self._texts(span))])
+
+    def _take_alike(self, candidates: Sequence[SpanFacts]) -> None:
+        """Take the spans that are written like the executions of requests: not all that ran was asked for (R3)."""
+        found = list(self.calls.values())
+        ways = {_way(self._looks[span.span_id]) for span in found if span.span_id in self._looks}
+        around = {above.span_id for span in found for above in self._ancestors(span)}
+        for span in candidates:
+            look = self._looks[span.span_id]
+            if span.span_id in self.calls or span.span_id in around or not look.of_tool or _way(look) not in ways:
+                continue
+            call = _self_described(span, look)
+            if call is not None and not any(above.span_id in self.calls for above in self._ancestors(span)):
+                self.calls[span.span_id] = call
+
+    def _texts(self, span: SpanFacts) -> Iterator[str]:
+        return (text for _, text in self._looks[span.span_id].texts)
 
     def _same_arguments(self, look: SpanLook, asked: Mapping[str, Sequence[ToolRequest]]) -> ToolRequest | None:
         """Return the request whose name and arguments a span has."""
@@ -205,7 +225,7 @@ class _ShapeReading:
     def _call(self, span: SpanFacts, look: SpanLook, request: ToolRequest, call_id: str | None) -> SpanFacts:
         """Return the execution of this request, with the arguments that the span holds of it."""
         arguments = self._own_arguments(look, request)
-        tool = ToolFacts(request.name, arguments, None, call_id, look.result, look.error)
+        tool = _tool(look, request.name, arguments, call_id)
         return span.changed(role=Role.TOOL, dialect=SHAPE, tool=tool, look=look)
 
     def _own_arguments(self, look: SpanLook, request: ToolRequest) -> Content:
@@ -254,14 +274,9 @@ class _ShapeReading:
             captured = look.own is not None and look.own[1].capture is Capture.CAPTURED
             if tools and not (captured and (inside or span.span_id in around)):
                 continue
-            name = look.tool_name[1] if look.tool_name is not None else _last_word(look.name)
-            if not look.of_tool or "(" in name:
-                continue  # a span of several tools has no name
-            arguments = look.own[1] if look.own is not None else NO_CONTENT
-            named = look.tool_name is not None or _TOOL_NAME.fullmatch(name) is not None
-            call_id = None if look.call_id is None else look.call_id[1]
-            tool = ToolFacts(name, arguments, None, call_id, look.result, look.error, named=named)
-            self.calls[span.span_id] = span.changed(role=Role.TOOL, dialect=SHAPE, tool=tool, look=look)
+            call = _self_described(span, look) if look.of_tool else None
+            if call is not None:
+                self.calls[span.span_id] = call
 
     def _ancestors(self, span: SpanFacts) -> Iterator[SpanFacts]:
         for _ in range(_MOST_ANCESTORS):
@@ -270,6 +285,29 @@ class _ShapeReading:
                 return
             yield above
             span = above
+
+
+def _self_described(span: SpanFacts, look: SpanLook) -> SpanFacts | None:
+    """Return the call that a span describes; None where it names several tools."""
+    name = look.tool_name[1] if look.tool_name is not None else tool_in(look.name)
+    if "(" in name:
+        return None
+    arguments = look.own[1] if look.own is not None else NO_CONTENT
+    named = look.tool_name is not None or is_tool_name(name)
+    call_id = None if look.call_id is None else look.call_id[1]
+    tool = replace(_tool(look, name, arguments, call_id), named=named)
+    return span.changed(role=Role.TOOL, dialect=SHAPE, tool=tool, look=look)
+
+
+def _tool(look: SpanLook, name: str, arguments: Content, call_id: str | None) -> ToolFacts:
+    return ToolFacts(
+        name, arguments, call_id=call_id, result=look.result, error=look.error, error_is_named=look.error_is_named
+    )
+
+
+def _way(look: SpanLook) -> tuple[str, ValuePlace | None]:
+    """Return how a span is written: by whom, and where the tool's name stands."""
+    return look.scope, None if look.tool_name is None else look.tool_name[0]
 
 
 def _is_mute(look: SpanLook) -> bool:
@@ -306,11 +344,6 @@ def _name_place(look: SpanLook, name: str) -> ValuePlace | None:
     """Return where a span holds this name by itself; None where it does not, or its own name has it."""
     places = (place for place, text in look.texts if text == name)
     return min(places, key=lambda place: (len(place.path), place.event != "", place), default=None)
-
-
-def _last_word(span_name: str) -> str:
-    """Return the last word of a span's name, which may be its tool's: `get_weather`, `execute_tool get_weather`."""
-    return span_name.rsplit(None, 1)[-1] if span_name else ""
 
 
 def _is_word_of(name: str, span_name: str) -> bool:

@@ -12,7 +12,7 @@ call is a call only if a model requested it, or the span says so, and that only 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -22,10 +22,17 @@ from goldspan.mappers.carrying_keys import (
     INPUT_WORDS,
     OTHER_WORK,
     OUTPUT_WORDS,
+    begins_as_call,
     names_tool,
     words_of,
 )
-from goldspan.mappers.dialects.reading.dialect_table import asked_for_tools, error_of
+from goldspan.mappers.dialects.reading.dialect_table import (
+    DialectTable,
+    asked_for_tools,
+    error_of,
+    is_named,
+    returned_in,
+)
 from goldspan.mappers.dialects.reading.model_messages import (
     CHOICE,
     INPUT_EVENTS,
@@ -36,22 +43,43 @@ from goldspan.mappers.dialects.reading.model_messages import (
     nested,
     requests_in,
 )
+from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.value_parsing import describes_parameters, read_arguments, read_content
-from goldspan.mappers.span_facts import ContextFacts, ModelFacts, SpanLook, ValuePlace
+from goldspan.mappers.span_facts import SHAPE, ContextFacts, ModelFacts, SpanLook, ValuePlace
 from goldspan.mappers.spans import EventView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence, read_value
 from goldspan.scoring.messages import is_definition, raw_messages, role_of
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
 _KINDS = frozenset({"kind", "type", "subtype", "step", "operation", "category", "class", "method"})
-_MODELS = frozenset({"chat", "generation", "llm", "model", "completion"})
+_MODELS = frozenset({"chat", "generation", "inference", "llm", "model", "completion"})
+_AGENTS = frozenset({"agent", "agentic"})
 _OTHERS = frozenset(
-    {"agent", "workflow", "chain", "embedding", "evaluator", "flow", "guardrail", "retriever", "rag", "reranker"}
+    {
+        "agent",
+        "agentic",
+        "workflow",
+        "chain",
+        "embedding",
+        "evaluator",
+        "flow",
+        "guardrail",
+        "retriever",
+        "rag",
+        "reranker",
+    }
 )
 _ERRORS = frozenset({"error", "exception", "failure"})
+_FAILURES: tuple[tuple[str, object], ...] = (
+    *((key, word) for key in ("tool.status", "status") for word in ("error", "failed", "failure")),
+    *(("tool.success", False), ("success", False), ("tool.is_error", True), ("is_error", True)),
+)
+"""Attributes that mark a call as failed."""
+_PARAMETERS = frozenset({"parameters", "params"})
+"""Words of keys that hold the arguments of a call in some instrumentations, and the tool's schema in others."""
 _NO_ERRORS = frozenset({"", "false", "none", "null", "ok"})
 _SEPARATORS = re.compile(r"[^a-z]+")
-_TOOL_KIND = re.compile(r"(?:tools?|function)(?:call|execution|use)?$")
+_TOOL_KIND = re.compile(r"(?:tools?|function)(?:call|execution|invocation|run|use)?$")
 """How kinds of tools end, without what divides their words."""
 _NAME = re.compile(r"[A-Za-z_][\w\-]{0,79}(?<!true)(?<!false)(?<!none)", re.IGNORECASE)
 _SHORT = 200
@@ -107,13 +135,15 @@ def _weight(messages: Iterable[Mapping[str, Any]]) -> int:
 class _Look:
     """What was found in the values of one span so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, span_name: str) -> None:
+        self._span_name = span_name
         self.texts: dict[ValuePlace, str] = {}
         self.objects: dict[ValuePlace, Any] = {}
         self.results: dict[ValuePlace, Any] = {}
         self.given: dict[ValuePlace, Any] = {}
         """What stands at keys of arguments."""
-        self.kinds: list[str] = []
+        self._kinds: tuple[list[str], list[str]] = ([], [])
+        """What keys of kinds say, and what those of subtypes do."""
         self.error = ""
         self.counts_tokens = False
         self.spoken: dict[bool, list[Mapping[str, Any]]] = {True: [], False: []}
@@ -156,6 +186,12 @@ class _Look:
             self.definitions = value
 
     @property
+    def kinds(self) -> Sequence[str]:
+        """Its kinds. A subtype, which may as well be that of an answer, counts where the rest tell nothing."""
+        telling = (says_tool(kind) or not words_of(kind).isdisjoint(_OTHERS | _MODELS) for kind in self._kinds[0])
+        return self._kinds[0] if any(telling) else [*self._kinds[0], *self._kinds[1]]
+
+    @property
     def of_other(self) -> bool:
         """Its kind says that it is no tool's."""
         kinds = frozenset[str]().union(*map(words_of, self.kinds))
@@ -164,18 +200,23 @@ class _Look:
     @property
     def of_agent(self) -> bool:
         """Its kind says that it is an agent's."""
-        return any("agent" in words_of(kind) and not says_tool(kind) for kind in self.kinds)
+        return any(not words_of(kind).isdisjoint(_AGENTS) and not says_tool(kind) for kind in self.kinds)
 
     @property
     def of_tool(self) -> bool:
-        """Its kind says that it is a tool's, or the keys of a name and of arguments do."""
+        """Its kind says that it is a tool's; or an attribute or its name names a tool, and arguments are an object."""
         if any(map(is_tool_kind, self.kinds)):
             return True
-        return any(map(_names_tool, self.texts)) and any(says_tool(place.key) for place in self.given)
+        named = any(_names_tool(place) and _NAME.fullmatch(text) for place, text in self.texts.items())
+        objects = (value for value in self.given.values() if is_mapping(value) and not describes_parameters(value))
+        return (named or begins_as_call(self._span_name)) and next(objects, None) is not None
 
     def own(self, attributes: Mapping[str, Any], name: str) -> tuple[ValuePlace, Content] | None:
         """Return what stands where the arguments of the tool of this name do; None where nothing does."""
         read = {place: read_arguments(value, attributes).content for place, value in self.given.items()}
+        plainly = {place: one for place, one in read.items() if words_of(place.key).isdisjoint(_PARAMETERS)}
+        if any(one.capture in (Capture.CAPTURED, Capture.REDACTED) for one in plainly.values()):
+            read = plainly
         captured = {place: one for place, one in read.items() if one.capture is Capture.CAPTURED}
         if not captured:
             return next(((place, one) for place, one in read.items() if one is not NO_CONTENT), None)
@@ -218,7 +259,7 @@ class _Look:
         if len(self.texts) < _MOST_TEXTS:
             self.texts[place] = text
         if not place.event and says_kind(place.key) and len(text) < 60:
-            self.kinds.append(text)
+            self._kinds["subtype" in words].append(text)
         if not place.event and not words.isdisjoint(_ERRORS) and text.lower() not in _NO_ERRORS:
             self.error = self.error or text
 
@@ -279,11 +320,27 @@ def _inner_keys(found: object) -> list[str]:
     return sorted(keys, key=lambda key: key != "kwargs")
 
 
+_BOUND: Mapping[str, Mapping[str, Sequence[Any]]] = {
+    "kwargs": {"args": [[]]},
+    "value": {"type": ["json", "object", "text"]},
+}
+"""How a call in Python binds arguments, `{"args": [], "kwargs": {...}}`, and how a value is given with its type."""
+
+
+def _unbound(found: Mapping[str, Any]) -> Any:
+    for name, marks in _BOUND.items():
+        if found.keys() == {name, *marks} and all(found[key] in values for key, values in marks.items()):
+            return found[name]
+    return None
+
+
 def _without_envelope(arguments: Content, name: str) -> Content | None:
     """Return arguments that are in no envelope, or in one that has the tool's name; None where that is open."""
     found, inner = arguments.raw, _inner_keys(arguments.raw)
     if not is_mapping(found):
         return None
+    if (bound := _unbound(found)) is not None:
+        return Content(bound, Capture.CAPTURED) if is_mapping(bound) else None
     if not inner or not ("kwargs" in inner or all(words_of(key) <= _OF_CALLS for key in found)):
         return arguments
     if len(inner) == 1 and len(found) > 1 and name and name in found.values():
@@ -291,7 +348,7 @@ def _without_envelope(arguments: Content, name: str) -> Content | None:
     return None
 
 
-def look_at(view: SpanView, *, content: bool) -> SpanLook | None:
+def look_at(view: SpanView, *, content: bool, is_marked: bool) -> SpanLook | None:
     """Return what a span says by the shape of its values; None if that is nothing, or it does other work."""
     attributes = view.attributes
     if any(isinstance(key, str) and OTHER_WORK.match(key) for key in attributes):  # pyright: ignore
@@ -303,12 +360,15 @@ def look_at(view: SpanView, *, content: bool) -> SpanLook | None:
     name = look.first(_names_tool, _TOOL_ALONE)
     of_tool = ((place, value) for place, value in look.results.items() if says_tool(place.key))
     result_place, result = next(of_tool, next(iter(look.results.items()), (None, None)))
+    bound = _unbound(result) if is_mapping(result) else None
+    returned = returned_in(result if bound is None else bound)
+    error = look.error or error_of(view, attributes, _FAILURES) or ("error" if returned.failed else None)
     return SpanLook(
         view.name,
         view.scope_name,
         tuple(look.texts.items()),
         tuple(look.objects.items()),
-        any(names_tool(key) for key in attributes if isinstance(key, str)),  # pyright: ignore
+        is_marked or any(names_tool(key) for key in attributes if isinstance(key, str)),  # pyright: ignore
         look.of_tool,
         look.of_agent,
         look.of_other,
@@ -317,15 +377,16 @@ def look_at(view: SpanView, *, content: bool) -> SpanLook | None:
         look.first(_names_call, _CALL_ALONE),
         model,
         _context_of(look, content=content),
-        read_content(result) if content else NO_CONTENT,
+        read_content(returned.content) if content else NO_CONTENT,
         result_place,
-        look.error or error_of(view, attributes),
+        error,
+        is_named(error, view, returned.content),
     )
 
 
 def _look_at_values(view: SpanView) -> _Look:
     """Return the looks at each value of a span and of its events, with the messages among them."""
-    look = _Look()
+    look = _Look(view.name)
     for key, value in _unflattened(view.attributes).items():
         if isinstance(key, str) and value not in (None, "", [], {}):  # pyright: ignore
             look.add(key, value)
@@ -398,3 +459,30 @@ def names_session(key: str) -> bool:
     words = words_of(key)
     named = "id" in words and not words.isdisjoint({"session", "conversation", "thread"})
     return named and words.isdisjoint({"mcp", "parent", "user"}) and key != "thread.id"
+
+
+BY_SHAPE = DialectTable(
+    name=SHAPE,
+    title="Anything else, by the shape of its spans",
+    docs="https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/#execute-tool-span",
+    advice=Advice(
+        framework="spans written by hand",
+        arguments=(
+            "Set gen_ai.tool.call.arguments on the tool's span, with gen_ai.operation.name=execute_tool and "
+            "gen_ai.tool.name: OpenTelemetry's conventions."
+        ),
+        session="Set gen_ai.conversation.id on the agent's span.",
+        checked="OpenTelemetry's conventions",
+    ),
+    rules=(),
+    session_keys=("lmnr.association.properties.session_id", "langwatch.thread.id", "scope.agentic.session"),
+    extra_markers=frozenset(
+        {
+            *("span.type", "span.kind", "span_kind", "spanType", "operation.type", "gen_ai.span.kind"),
+            *("agentops.span.kind", "lmnr.span.type", "langwatch.span.type"),
+            *("function.name", "function_name", "function.arguments", "function.args", "function_args"),
+            *("arguments", "args", "input", "inputs", "input.value", "parameters", "params"),
+        }
+    ),
+)
+"""Has no rule: it names what else makes a trace an agent's, session ids that no words tell, and what to switch on."""

@@ -41,7 +41,7 @@ from goldspan.mappers.dialects.reading.value_parsing import (
 from goldspan.mappers.span_facts import ContextFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import NO_ATTRIBUTES, STATUS_ERROR, Attributes, LogView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
-from goldspan.scoring.messages import begins_as_error, result_of
+from goldspan.scoring.messages import MessageResult, begins_as_error, result_of
 from goldspan.scoring.sessions import Capture, Content
 
 # What a dialect's table is made of: rules that recognise spans, and sources of values.
@@ -219,8 +219,10 @@ def error_of(span: SpanView, attributes: Attributes, flags: tuple[tuple[str, obj
     return "error"
 
 
-def _is_named(error: str, returned: object, span: SpanView) -> bool:
+def is_named(error: str | None, span: SpanView, returned: object) -> bool:
     """Say whether an attribute, the result or an exception names the error, and not the span's status alone."""
+    if error is None:
+        return False
     raised = any(event.name == "exception" for event in span.events)
     text = str(returned)
     return (
@@ -229,6 +231,11 @@ def _is_named(error: str, returned: object, span: SpanView) -> bool:
         or (error[:4] == text[:4] and error.startswith(text))
         or error != error_of(span, NO_ATTRIBUTES)
     )
+
+
+def returned_in(recorded: Any) -> MessageResult:
+    """Return what a tool returned, out of the message that may be around it, and whether that is an error."""
+    return result_of(recorded) or MessageResult(content=recorded, failed=begins_as_error(recorded))
 
 
 def _is_flag(found: object, expected: object) -> bool:
@@ -512,22 +519,18 @@ class DialectTable:
         arguments = self._arguments(span, attributes)
         call_id = identifier(first_value(self.call_id, span, attributes))
         error = error_of(span, attributes, self.error_flags)
-        returned = first_value(self.result, span, attributes)
-        if (answer := result_of(returned)) is not None:
-            returned, call_id = answer.content, call_id or answer.call_id or None
-            error = error or ("error" if answer.failed else None)
-        elif error is None and begins_as_error(returned):
-            error = "error"
+        returned = returned_in(first_value(self.result, span, attributes))
+        error = error or ("error" if returned.failed else None)
         tool = ToolFacts(
             name,
             arguments.content,
             arguments.captures,
-            call_id,
-            read_content(returned, self.redaction_tokens),
+            call_id or returned.call_id or None,
+            read_content(returned.content, self.redaction_tokens),
             error,
             pseudo or name in self.pseudo_tools,
             name in self.merged_tools,
-            error_is_named=error is not None and _is_named(error, returned, span),
+            error_is_named=is_named(error, span, returned.content),
         )
         return tool if self.tool_hook is None else self.tool_hook(span, attributes, tool)
 

@@ -1,4 +1,4 @@
-"""What is taken for a tool span of an unknown instrumentation, and what never is."""
+"""What is taken for a tool span where no table reads it and no model asked for it, and what never is."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.span_facts import Role, SpanFacts
 from goldspan.scoring.sessions import Capture
-from rigs.otlp_containers import Span
+from rigs.otlp_containers import Span, read_alone
 
 PARIS = {"city": "Paris"}
 TEXT = json.dumps(PARIS)
 
 
-def read(name: str, attributes: dict[str, Any], scope: str = "my_app") -> SpanFacts:
-    return DialectRegistry().read(Span(attributes, name=name, scope_name=scope))
+def read(name: str, attributes: dict[str, Any]) -> SpanFacts:
+    return read_alone(Span(attributes, name=name))
 
 
 @pytest.mark.parametrize(
@@ -66,19 +65,12 @@ def test_a_tool_named_somewhere_with_its_arguments_as_an_object(name: str, attri
         ("SELECT", {"db.system.name": "postgresql", "span.type": "tool", "input": TEXT}),
         ("chat", {"gen_ai.operation.name": "chat", "gen_ai.tool.name": "search", "input": TEXT}),
         ("chain", {"openinference.span.kind": "CHAIN", "tool_name": "search", "args": TEXT}),
-        ("task", {"traceloop.span.kind": "task", "tool.name": "search", "tool.arguments": TEXT}),
         ("step", {"span.type": ["tool"], "input": TEXT}),
         ("step", {"span.type": "server", "input": TEXT}),
     ],
 )
 def test_nothing_else_is_a_tool(name: str, attributes: dict[str, Any]) -> None:
     assert read(name, attributes).role is not Role.TOOL
-
-
-def test_another_dialect_s_scope_is_left_to_it() -> None:
-    attributes = {"tool_name": "search", "args": TEXT}
-    assert read("run", attributes, "openinference.instrumentation.new").role is None
-    assert read("run", attributes).role is Role.TOOL
 
 
 def test_what_is_marked_as_a_tool_needs_no_arguments() -> None:
