@@ -258,7 +258,8 @@ class _ShapeReading:
             if tool.arguments.capture is not Capture.CAPTURED and inner.arguments.capture is Capture.CAPTURED:
                 tool = replace(tool, arguments=inner.arguments)
             if not tool.error and inner.error:
-                tool = replace(tool, error=inner.error)
+                is_named = inner.error_is_named or inner.error in str(tool.result.raw)
+                tool = replace(tool, error=inner.error, error_is_named=is_named)
         return call if tool is call.tool else call.changed(tool=tool)
 
     def _take_self_described(self, candidates: Sequence[SpanFacts], tools: Sequence[SpanFacts]) -> None:
