@@ -167,10 +167,11 @@ def test_what_is_no_exporter_is_refused(door: Any, wrong: Any, said: str) -> Non
         door(wrong())
 
 
-def test_a_wrong_name_of_an_option_is_answered_with_the_right_one() -> None:
+@pytest.mark.parametrize("door", [ToolParameterMatchExporter, ToolParameterMatchSpanProcessor])
+def test_a_wrong_name_of_an_option_is_answered_with_the_right_one(door: Any) -> None:
     wrong: dict[str, Any] = {"golden": "goldens.yaml"}
     with pytest.raises(SettingsError, match=r"golden: unknown option; did you mean `goldens`\?"):
-        ToolParameterMatchSpanProcessor(Inner(), **wrong)
+        door(Inner(), **wrong)
 
 
 def test_content_capture_that_is_off_is_said_once(make_rig: MakeRig, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,13 +12,16 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 from goldspan.collector_processor import FlushAtShutdown, ToolParameterMatchSpanProcessor
+from goldspan.collector_processor.in_process import stop_signal
 from rigs.downstream import http_downstream
 from rigs.in_process_rig import Inner
 from rigs.local_ports import free_port
@@ -141,10 +144,48 @@ def test_the_lifespan_of_the_application_stays_its_own(knows_lifespan: bool) -> 
     provider.shutdown()
 
 
-def test_a_server_that_runs_exit_handlers_needs_no_line(tmp_path: Path) -> None:
-    ended, lost, _ = lost_by("gunicorn", "goldspan", tmp_path)
+@pytest.mark.parametrize("server", ["uvicorn", "gunicorn"])
+def test_a_server_that_handles_the_signal_or_runs_exit_handlers_needs_no_line(server: str, tmp_path: Path) -> None:
+    ended, lost, _ = lost_by(server, "goldspan", tmp_path)
     assert ended > 20
-    assert lost <= 0  # a request whose answer did not arrive may have been traced
+    assert lost <= ended // 10  # what ends in the last moment; the plain processor loses most of them with uvicorn
+
+
+@pytest.fixture
+def host_handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What happens, in order, once SIGTERM has a handler of the host's."""
+    happened: list[str] = []
+    monkeypatch.setattr(stop_signal, "_is_watched", False)
+    before = signal.signal(signal.SIGTERM, lambda *_: happened.append("host"))
+    yield happened
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_spans_are_flushed_before_the_handler_of_the_host_is_called(host_handler: list[str]) -> None:
+    stop_signal.flush_when_stopped(lambda: host_handler.append("flush"))
+    signal.raise_signal(signal.SIGTERM)
+    assert host_handler[:2] == ["flush", "host"]
+    until(lambda: host_handler.count("flush") > 1)  # of requests that are answered after the signal
+
+
+def test_a_flush_that_hangs_delays_the_stop_by_a_second_at_most(
+    host_handler: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stop_signal, "_told", SimpleQueue[None]())
+    monkeypatch.setattr(stop_signal, "_flushed", SimpleQueue[None]())
+    release = threading.Event()
+    stop_signal.flush_when_stopped(release.wait)
+    began = time.monotonic()
+    signal.raise_signal(signal.SIGTERM)
+    release.set()
+    assert host_handler == ["host"]
+    assert time.monotonic() - began < 5.0
+
+
+def test_no_handler_is_added_where_the_host_has_none(host_handler: list[str]) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    stop_signal.flush_when_stopped(lambda: host_handler.append("flush"))
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_the_plain_processor_loses_spans_where_no_exit_handler_runs(tmp_path: Path) -> None:

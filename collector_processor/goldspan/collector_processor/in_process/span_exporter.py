@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, Never, TypedDict
 
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -87,6 +87,7 @@ class ToolParameterMatchExporter(SpanExporter):
         events: str = "provider",
         logger_provider: LoggerProvider | None = None,
         meter_provider: MeterProvider | None = None,
+        **unknown: Never,
     ) -> None:
         """Wrap `inner`.
 
@@ -117,8 +118,10 @@ class ToolParameterMatchExporter(SpanExporter):
                 receiver, such as `http://localhost:4318`.
             logger_provider: Gets the events. None: the global one.
             meter_provider: Gets the metric points. None: the global one.
+            unknown: None: a name that is no option is refused, with the one that is meant.
 
         """
+        _check_names(unknown, {"goldens", *ExporterOptions.__annotations__})
         _check_above_zero(
             hold_timeout=hold_timeout,
             settle=settle,
@@ -297,7 +300,7 @@ class ToolParameterMatchExporter(SpanExporter):
 _exporters: weakref.WeakSet[ToolParameterMatchExporter] = weakref.WeakSet()
 
 
-def check_names(options: Collection[str], known: Collection[str]) -> None:
+def _check_names(options: Collection[str], known: Collection[str]) -> None:
     """Raise `SettingsError` for the name of an option that there is not."""
     for name in options:
         if name not in known:

@@ -32,8 +32,8 @@ from goldspan.collector_processor.in_process.span_exporter import (
     SHUTDOWN_TIMEOUT,
     ExporterOptions,
     ToolParameterMatchExporter,
-    check_names,
 )
+from goldspan.collector_processor.in_process.stop_signal import flush_when_stopped
 from goldspan.scoring.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -63,7 +63,6 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         goldens: Goldens | None = None,
         **options: Unpack[ExporterOptions],
     ) -> None:
-        check_names(options, {"goldens", *ExporterOptions.__annotations__})
         self._scoring_exporter = ToolParameterMatchExporter(span_exporter, goldens=goldens, **options)
         self._at_exit: Callable[[], object] | None = None
         self._exits_at: float | None = None
@@ -142,6 +141,7 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         flush = weakref.WeakMethod(self._flush_at_exit)
         self._at_exit = lambda: (alive := flush()) and alive()
         atexit.register(self._at_exit)
+        flush_when_stopped(flush_all_processors)
 
     def _flush_at_exit(self) -> None:
         """Export everything. All of the exit waits `SHUTDOWN_TIMEOUT` at most, this and the provider's shutdown."""
@@ -154,6 +154,15 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
 
 processors: weakref.WeakSet[ToolParameterMatchSpanProcessor] = weakref.WeakSet()
 """Those of this process."""
+
+
+def flush_all_processors() -> None:
+    """Export what is queued and held in this process. Never raises."""
+    for processor in list(processors):
+        try:
+            processor.force_flush()
+        except BaseException:
+            _logger.debug("could not flush before the stop", exc_info=True)
 
 
 def _supported(**arguments: Any) -> dict[str, Any]:

@@ -1,0 +1,201 @@
+"""Memory after ten times the input, in every door: sessions come and go, and nothing grows with their number."""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+import tracemalloc
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from goldspan.collector_processor import ToolParameterMatchExporter
+from goldspan.collector_processor.engine import reading_policy, sessions_without_golden
+from goldspan.collector_processor.engine.store import MemoryStore
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
+from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, ExportRequest
+from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
+from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.in_process import span_pipeline
+from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.replay.replay import replay
+from goldspan.collector_processor.stream.stage_interface import StreamContext
+from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.readers.files import views
+from goldspan.mappers.readers.problems import ProblemList, number_of_problems
+from goldspan.scoring.goldens import load_goldens
+from rigs.otlp_containers import as_message, as_sdk_spans
+from rigs.stream_rig import Stream
+from rigs.trace_requests import plain_request, turn_request
+from rigs.waiting import until
+
+GOLDENS = load_goldens(
+    {
+        "golden_set": "slope",
+        "goldens": [{"session_pattern": "wanted-*", "turns": [{"calls": [{"name": "f", "args": {"x": 1}}]}]}],
+    }
+)
+PAUSE = 2000.0
+"""Seconds between two steps: the state of a session is dropped after an hour, what is known of it after a day."""
+WARM = 130
+"""Steps until as much is known as ever will be, and caches are full."""
+MOST = 150.0
+"""Bytes that a step with five sessions may leave behind: one id takes 80, and caches fill up."""
+
+
+def step_of(number: int) -> list[dict[str, Any]]:
+    """What one step brings: sessions with and without golden, one without a name, a plain span, bad arguments."""
+    odd = turn_request(f"odd-{number}", ("f", {"x": number}))
+    for span in odd["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+        span["attributes"].append({"key": "gen_ai.tool.call.arguments", "value": {"intValue": 5}})
+    return [
+        turn_request(f"wanted-{number}", ("f", {"x": number})),
+        turn_request(f"unwanted-{number}", ("f", {"x": 1})),
+        turn_request(None, ("f", {"x": number})),
+        plain_request(f"plain {number}"),
+        odd,
+    ]
+
+
+class _Nowhere(SpanExporter):
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return SpanExportResult.SUCCESS
+
+
+@contextmanager
+def in_process(monkeypatch: pytest.MonkeyPatch) -> Generator[Callable[[int], None]]:
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    now = [0.0]
+    monkeypatch.setattr(span_pipeline, "time", clock)
+    door = ToolParameterMatchExporter(
+        _Nowhere(), goldens=GOLDENS, logger_provider=LoggerProvider(), meter_provider=MeterProvider()
+    )
+
+    def step(number: int) -> None:
+        for document in step_of(number):
+            door.export(as_sdk_spans(document))
+        for _ in range(3):
+            now[0] += PAUSE / 3
+            door.export([])
+
+    yield step
+    door.shutdown()
+
+
+class _Outlet:
+    def deliver(self, request: ExportRequest) -> DeliveryResult:
+        return Delivered()
+
+    def close(self) -> None:
+        pass
+
+
+@contextmanager
+def gateway(monkeypatch: pytest.MonkeyPatch) -> Generator[Callable[[int], None]]:
+    now = [1e9]
+    monkeypatch.setattr("goldspan.collector_processor.gateway.pipeline._TICK", 0.001)
+    pipeline = GatewayPipeline(GOLDENS, _Outlet(), PipelineSettings(), now=lambda: now[0])
+
+    def step(number: int) -> None:
+        for document in step_of(number):
+            assert pipeline.accept(request_of(document)) == Accepted()
+        until(lambda: not pipeline.intake.backlog)
+        for _ in range(3):
+            now[0] += PAUSE / 3
+            time.sleep(0.003)
+
+    yield step
+    until(lambda: not pipeline.dispatcher.waiting)
+    assert pipeline.drain(10.0)
+
+
+@contextmanager
+def stream(_: pytest.MonkeyPatch) -> Generator[Callable[[int], None]]:
+    found = Stream(StreamContext.of(GOLDENS, EngineSettings()), seed=1, traces=1, sessions=1, faults=0.0)
+    [first], [second] = found.first, found.second
+    now = 1e9
+
+    def step(number: int) -> None:
+        nonlocal now
+        found.put(map(request_of, step_of(number)), begin=now)
+        for _ in range(3):
+            while not (first.is_read and second.is_read):
+                found.read(second if first.is_read else first)
+            now += PAUSE / 3
+            for one in (first, second):
+                found.take(one.stage.advance(now), now)
+        for one in (first, second):
+            one.commit()
+            one.records.clear()
+            one.next = one.committed_next = 0
+        found.outputs.clear()
+
+    yield step
+
+
+def request_of(document: dict[str, Any]) -> ExportRequest:
+    return ExportRequest(Signal.TRACES, as_message(document).SerializeToString())
+
+
+@pytest.fixture
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered of sessions and traces that are gone is bounded in number: let the bounds be reached soon."""
+    monkeypatch.setattr(reading_policy, "_MAX_REMEMBERED_LOSSES", 50)
+    monkeypatch.setattr(reading_policy, "_MAX_UNWANTED", 50)
+    monkeypatch.setattr(sessions_without_golden, "MAX_REMEMBERED", 50)
+    monkeypatch.setattr(MemoryStore.__init__, "__defaults__", (50,))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.usefixtures("small_limits")
+@pytest.mark.parametrize("door", [in_process, gateway, stream])
+def test_sessions_that_are_over_leave_no_memory_behind(door: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with door(monkeypatch) as step:
+        tracemalloc.start()
+        try:
+            for number in range(WARM):
+                step(number)
+            before = traced()
+            for number in range(WARM, 10 * WARM):
+                step(number)
+            per_step = (traced() - before) / (9 * WARM)
+        finally:
+            tracemalloc.stop()
+    print(f"{door.__name__}: {per_step:.1f} bytes for each of {9 * WARM} steps")
+    assert per_step < MOST
+
+
+def test_a_replay_keeps_nothing_of_lines_that_are_bad_or_of_no_agent(tmp_path: Path) -> None:
+    def peak(lines: int) -> int:
+        path = tmp_path / f"{lines}.jsonl"
+        with path.open("w", encoding="utf-8") as file:
+            for number in range(lines):
+                bad = plain_request(f"{number}")
+                bad["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"] = 5
+                file.write(f"{number} is no JSON\n{json.dumps(bad)}\n{json.dumps(plain_request(str(number % 100)))}\n")
+        problems = ProblemList()
+        tracemalloc.start()
+        replay(views(path, problems.append), GOLDENS, DialectRegistry(), problems=problems)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert sum(number_of_problems(one.message) for one in problems) >= 2 * lines
+        return found
+
+    peak(2_000)
+    few, many = peak(2_000), peak(20_000)
+    print(f"replay: at most {few:,} bytes for 6,000 lines, {many:,} for 60,000")
+    assert many < few + 1_000_000  # a problem takes 1 kB: unbounded, 36 MB
+
+
+def traced() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
