@@ -12,12 +12,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from goldspan.collector_processor.gateway.deliver.outbox import DeadLetters
 from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, ExportRequest, Retry
-from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogFullError
+from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, BodyLog, LogFullError
 from goldspan.collector_processor.gateway.journal.journal import Changes, Journal, decode_refs, encode_refs
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
@@ -170,6 +171,31 @@ def test_a_body_that_cannot_be_read_is_tried_again(
     until(lambda: ids(sent) <= {span.span_id for span in downstream.spans()})
     assert pipeline.drain(20.0)
     assert not pipeline.worker.outbox.refused
+
+
+@pytest.mark.parametrize("fails", [3, 10**9])
+def test_bodies_that_cannot_be_read_at_the_start_are_read_soon_or_said_to_wait(
+    fails: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = PipelineSettings(engine=QUICK, journal=tmp_path)
+    before = GatewayPipeline(everything(), Downstream(lambda _: Retry(0.1, "away")), settings)
+    assert before.accept(request(1)) == Accepted()
+    assert not before.drain(0.5)
+    log_class: Any = BodyLog
+    real, left = log_class._read, [fails]
+
+    def read(log: object, segment: object) -> Iterator[Any]:
+        if left[0]:
+            left[0] -= 1
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(log, segment)
+
+    monkeypatch.setattr(log_class, "_read", read)
+    downstream = Downstream()
+    after = GatewayPipeline(everything(), downstream, settings)
+    until(lambda: fails > 3 or bool(downstream.requests))
+    assert after.drain(10.0) is (fails == 3)
+    assert ("1 requests wait" in after.what_waits()) is (fails > 3)
 
 
 def test_only_a_body_that_was_cut_off_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,7 +156,11 @@ def host_handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What happens, in order, once SIGTERM has a handler of the host's."""
     happened: list[str] = []
     monkeypatch.setattr(stop_signal, "_is_watched", False)
-    before = signal.signal(signal.SIGTERM, lambda *_: happened.append("host"))
+
+    def handle(number: int, frame: object) -> None:
+        happened.append("host")
+
+    before = signal.signal(signal.SIGTERM, handle)
     yield happened
     signal.signal(signal.SIGTERM, before)
 

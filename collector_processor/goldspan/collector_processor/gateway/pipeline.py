@@ -420,6 +420,7 @@ class GatewayPipeline:
     def _undelivered(self) -> int:
         recovery = self._recovery
         unread = 0 if recovery is None else len(recovery.found.bodies)
+        unread += 0 if self._journal is None else self._journal.unread_files
         return max(self.dispatcher.waiting, self.worker.outbox.undelivered + unread)
 
     def what_was_refused(self) -> str:

@@ -38,8 +38,8 @@ _SEGMENT_BYTES = 32 << 20
 _CHUNK = 1 << 20
 _MAX_DAMAGED_FILES = 8
 """The newest damaged segments are kept."""
-_ATTEMPTS, _PAUSE = 3, 0.05
-"""How often a segment is read at the start, and the seconds between two attempts."""
+_ATTEMPTS, _PAUSE = 5, 0.05
+"""How often a segment is read at the start, and the seconds before the next attempt, doubled each time."""
 
 
 class LogFullError(Exception):
@@ -312,7 +312,7 @@ class BodyLog:
         damaged, entries, reason = self.damaged, list[LogEntry](), ""
         for attempt in range(_ATTEMPTS):
             if attempt:
-                time.sleep(_PAUSE)
+                time.sleep(_PAUSE * 2**attempt)
             entries.clear()
             self.damaged, segment.damaged, segment.unread = damaged, False, False
             try:

@@ -256,6 +256,11 @@ class Journal:
         found.problems += self._take_problems()
         return found
 
+    @property
+    def unread_files(self) -> int:
+        """Files of received bodies that could not be read to their end; the next start reads them."""
+        return len(self._log.unread)
+
     def append(self, request: ExportRequest, received: float) -> LogEntry:
         """Write a received body; returns once it is durable. Raises `LogFullError` or `OSError`."""
         if self._full is not None:
