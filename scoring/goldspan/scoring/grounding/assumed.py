@@ -53,7 +53,10 @@ def _assumed_number(leaf: Leaf, value: float, conversation: Conversation, passag
 def _in_other_letters(conversation: Conversation, passages: int) -> bool:
     """Whether a person said last, and most, in another script than Latin."""
     said = (at for at in range(passages - 1, -1, -1) if conversation.passages[at].kind == Kind.USER)
-    text = "".join(conversation.texts[at] for at in islice(said, 5))
+    texts = [conversation.texts[at] for at in islice(said, 5)]
+    if all(map(str.isascii, texts)):
+        return False
+    text = "".join(texts)
     return 2 * sum(char > _LAST_LATIN for char in text) > sum(map(str.isalpha, text))
 
 

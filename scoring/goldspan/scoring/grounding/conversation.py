@@ -21,12 +21,15 @@ from goldspan.scoring.grounding.dates import (
     times_of,
 )
 from goldspan.scoring.grounding.languages import in_english
-from goldspan.scoring.grounding.quantities import Quantity, bounds_of, quantities_of
+from goldspan.scoring.grounding.quantities import OPERATORS, Computed, Quantity, bounds_of, quantities_of
 from goldspan.scoring.grounding.words import letters_in, normalised, stem, words_of
 from goldspan.scoring.json_values import is_mapping, is_sequence, loads
 
 _MOST_INSTRUCTIONS = 20
 """So many places of a word are looked at for one that is no instruction."""
+_PERCENT = ("%", "percent", "pct")
+_OPERANDS = 14
+"""So many of the latest numbers are computed with."""
 _TRIED = 500
 """So many places of the rarest word of a phrase are tried."""
 
@@ -109,6 +112,7 @@ class Conversation:
         self._relative: _Places[RelativeDay] = _Places()
         self._ranges: _Places[str] = _Places()
         self._dates_read = 0
+        self._computed: tuple[int, tuple[Computed, bool]] | None = None
         self._translated = 0
         self._english: Conversation | None = None
         for passage in passages:
@@ -157,6 +161,7 @@ class Conversation:
             places_of.go_back(passages)
         self._numbers_read, self._dates_read = min(self._numbers_read, passages), min(self._dates_read, passages)
         self._initials, self._joined, self._joined_starts = self._initials[:end], "", []
+        self._computed = None
         self._translated = min(self._translated, passages)
         if self._english is not None:
             self._english.go_back(passages)
@@ -308,6 +313,15 @@ class Conversation:
         self._read_numbers(passages)
         stop = bisect_left(self._with_unit, passages, key=_place)
         return self._with_unit[max(0, stop - limit) : stop]
+
+    def computed(self, passages: int) -> tuple[Computed, bool]:
+        """Return what follows from the latest numbers of the first so many passages, and whether people speak of it."""
+        if self._computed is None or self._computed[0] != passages:
+            said = [factor for word, factor in OPERATORS.items() if self.was_said(word, passages)]
+            shares = [one.value / 100 for one, _ in self.quantities(passages, 20) if one.unit in _PERCENT]
+            numbers = self.latest_numbers(passages, _OPERANDS)
+            self._computed = passages, (Computed([*filter(None, said), *shares, *numbers]), bool(said or shares))
+        return self._computed[1]
 
     def bound(self, value: int, passages: int) -> int | None:
         """Return the first passage whose `less than` or `more than` has a whole number as its last one."""

@@ -31,8 +31,7 @@ from goldspan.scoring.grounding.dates import Day, days_of, times_of
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
 from goldspan.scoring.grounding.quantities import (
     ABBREVIATIONS,
-    OPERATORS,
-    Computed,
+    UNITS_BY_STEM,
     as_number,
     converted,
     is_detailed,
@@ -65,9 +64,6 @@ _OFFERED_BEFORE = 300
 """Characters before a value in which a description may say that it offers it."""
 _UNSPACED = "\u0e00"
 """From this letter on are the scripts that put no spaces between words, and Korean's, which puts endings to them."""
-_PERCENT = ("%", "percent", "pct")
-_OPERANDS = 14
-"""So many of the latest numbers are computed with."""
 _LARGEST_EXACT = 2**53
 """Beyond it an integer is an identifier, whose digits count."""
 _AMOUNT = re.compile(r"(\d{1,15})([^\W\d_]+)")
@@ -92,7 +88,6 @@ class OriginFinder:
         self._end = conversation.end(self._passages)
         self._today = tuple(days)
         self._units: set[str] | None = None
-        self._computed: tuple[Computed, bool] | None = None
         self._in_english: OriginFinder | None = None
 
     def origin(self, leaf: Leaf) -> Origin:
@@ -235,13 +230,8 @@ class OriginFinder:
 
     def _is_computed(self, value: float) -> bool:
         """Whether a number follows from others, and that is no chance: for its digits, or since people speak of it."""
-        conversation, detailed = self._conversation, is_detailed(value)
-        if self._computed is None:
-            said = [factor for word, factor in OPERATORS.items() if conversation.was_said(word, self._passages)]
-            shares = [one.value / 100 for one, _ in conversation.quantities(self._passages, 20) if one.unit in _PERCENT]
-            numbers = conversation.latest_numbers(self._passages, _OPERANDS)
-            self._computed = Computed([*filter(None, said), *shares, *numbers]), bool(said or shares)
-        computed, reason = self._computed
+        detailed = is_detailed(value)
+        computed, reason = self._conversation.computed(self._passages)
         return (reason or detailed) and (computed.of_two_in_cents(value) or (detailed and computed.of_three(value)))
 
     def _whole_number(self, value: int) -> Origin | None:
@@ -358,12 +348,8 @@ class OriginFinder:
             return self._unspaced(word) is not None or self._pieces(word)
         if (name := ABBREVIATIONS.get(word)) is not None and self._conversation.form_at(name, self._end) is not None:
             return True
-        units = self._short_units()
-        if word in units or any(
-            ABBREVIATIONS.get(short) in (word, stem(word))
-            or ((name := ABBREVIATIONS.get(short)) and stem(name) == stem(word))
-            for short in units
-        ):
+        shorts = UNITS_BY_STEM.get(stem(word), ()) if word not in ABBREVIATIONS else (word,)
+        if shorts and not self._short_units().isdisjoint(shorts):
             return True
         if word[0].isdigit() and (number := as_number(word)) is not None:
             return self._conversation.number(number, self._passages) is not None

@@ -10,7 +10,7 @@ from math import isfinite
 
 from msgspec import Struct
 
-from goldspan.scoring.grounding.words import COUNTING, NUMBER_WORDS, ORDINALS, SCALES, TENS, UNITS, number_word
+from goldspan.scoring.grounding.words import COUNTING, NUMBER_WORDS, ORDINALS, SCALES, TENS, UNITS, number_word, stem
 
 _DIGIT = re.compile(r"\d")
 _GROUPED = re.compile(r"[-+]?\d{1,3}(,\d{2,3})+(\.\d+)?")
@@ -218,6 +218,11 @@ ABBREVIATIONS: dict[str, str] = {
     for short, name in (one.split() for one in names.split(","))
 }
 """Units and their names."""
+UNITS_BY_STEM = {
+    stem(name): tuple(short for short, other in ABBREVIATIONS.items() if stem(other) == stem(name))
+    for name in ABBREVIATIONS.values()
+}
+"""What the units are for short whose names have a stem."""
 
 
 def converted(value: float, known: Sequence[Quantity]) -> Quantity | None:
