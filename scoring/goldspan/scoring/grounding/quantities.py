@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
-from itertools import chain, combinations_with_replacement, starmap
 from math import isfinite
 
 from msgspec import Struct
@@ -292,17 +291,21 @@ class Computed:
     """What follows from known numbers: sums, differences, products and quotients of two, and of two and a third."""
 
     def __init__(self, numbers: Sequence[float]) -> None:
-        self._numbers = numbers
-        pairs = combinations_with_replacement(numbers, 2)
-        self._pairs = sorted(chain.from_iterable(starmap(_results, pairs)))
+        self._numbers = sorted(set(numbers))
 
     def of_two(self, value: float, reach: float = 0) -> bool:
         """Whether a number is what two of them give; so far from it at most."""
-        if not isfinite(value):
-            return False
-        reach = max(reach, 1e-6 if value == int(value) else abs(value) * _REACH)
-        at = bisect_left(self._pairs, value - reach)
-        return at < len(self._pairs) and self._pairs[at] <= value + reach
+        return any(
+            _holds(self._numbers, rest, around, but)
+            for one in self._numbers
+            for rest, around, but in (
+                (value - one, reach, None),
+                (one - value, reach, one),
+                (value / (one or 1), reach / abs(one or 1), None),
+                (value * one, reach * abs(one), one),
+                (one / value, 0, one),
+            )
+        )
 
     def of_two_in_cents(self, value: float) -> bool:
         """Whether a number is what two of them give, to the cent if it is an amount with cents."""
@@ -314,11 +317,14 @@ class Computed:
             self.of_two(rest)
             for third in self._numbers
             for rest in (value - third, value + third, third - value, value / (third or 1), value * third)
+            if rest and isfinite(rest)
         )
 
 
-def _results(one: float, other: float) -> Iterator[float]:
-    yield from (one + other, one * other)
-    if one != other:
-        yield from (one - other, other - one)
-        yield from (one / other, other / one) if one and other else ()
+def _holds(ordered: Sequence[float], value: float, reach: float, but: float | None) -> bool:
+    """Whether one of some numbers, but for one, is no further from a value than so."""
+    if not isfinite(value):
+        return False
+    reach = max(reach, 1e-6 if value == int(value) else abs(value) * _REACH)
+    at = bisect_left(ordered, value - reach)
+    return at < len(ordered) and ordered[at] <= value + reach and ordered[at] != but
