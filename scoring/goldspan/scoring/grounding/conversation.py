@@ -318,7 +318,8 @@ class Conversation:
         """Return what follows from the latest numbers of the first so many passages, and whether people speak of it."""
         if self._computed is None or self._computed[0] != passages:
             said = [factor for word, factor in OPERATORS.items() if self.was_said(word, passages)]
-            shares = [one.value / 100 for one, _ in self.quantities(passages, 20) if one.unit in _PERCENT]
+            percents = [one.value / 100 for one, _ in self.quantities(passages, 20) if one.unit in _PERCENT]
+            shares = [share for part in percents for share in (part, 1 - part, 1 + part)]  # of it, less it, with it
             numbers = self.latest_numbers(passages, _OPERANDS)
             self._computed = passages, (Computed([*filter(None, said), *shares, *numbers]), bool(said or shares))
         return self._computed[1]

@@ -43,6 +43,10 @@ _DAY_MONTH = re.compile(
 )
 _MONTH_YEAR = re.compile(_MONTH + r"\s*,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b")
 _MONTH_ALONE = re.compile(r"\b" + _MONTH)
+_DAY_RANGE = re.compile(
+    r"(?<![\d:.])(\d{1,2})(?:st|nd|rd|th)?\s*(?:-|\u2013|to|and|until|through|au|al|a|ao)\s*\d{1,2}(?:st|nd|rd|th)?\s*(?:of\s+)?"
+    + _MONTH
+)
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 _DAY_LIST = re.compile(r"(\d(?<!\w\d)\d?)(?:st|nd|rd|th)\b")
 _TIME = re.compile(
@@ -123,6 +127,8 @@ def _with_parts_missing(text: str, *, named: bool, listed: bool) -> Iterator[Day
     """Yield the months that are named, the days of a month (`the 5th`), and each of these in each of those."""
     for match in _MONTH_YEAR.finditer(text) if named else ():
         yield Day(int(match["year"]), _MONTHS[match["month"]], 0)
+    for match in _DAY_RANGE.finditer(text) if named else ():
+        yield from _checked(0, _MONTHS[match["month"]], int(match[1]))
     months = sorted({_MONTHS[match["month"]] for match in _MONTH_ALONE.finditer(text)} if named else ())
     yield from (Day(0, month, 0) for month in months)
     days = sorted({int(match[1]) for match in _DAY_LIST.finditer(text)} if listed else ())
@@ -184,7 +190,7 @@ def _halves(hour: int, minute: int, half: str | None, after: str) -> Iterator[tu
 
 
 _NEXT = re.compile(
-    r"\b(next|coming|following|this|upcoming|last|past|previous|current)\s+(weekend|week|month|year|quarter)\b"
+    r"\b(next|coming|following|this|upcoming|last|past|previous|current|the(?=\s+weekend))\s+(weekend|week|month|year|quarter)\b"
 )
 _WEEKDAY = re.compile(rf"\b({'|'.join(sorted(_WEEKDAYS, key=len, reverse=True))})s?\b")
 _SPAN = re.compile(

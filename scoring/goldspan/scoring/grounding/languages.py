@@ -125,7 +125,7 @@ _PHRASES = {
     "last year": (
         "letztes_jahr année_dernière año_pasado ano_passado anno_scorso vorig_jaar прошлом_году पिछले_साल 去年 昨年 작년"
     ),
-    "weekend": (
+    "this weekend": (
         "wochenende week-end fin_de_semana fim_de_semana fine_settimana выходные выходных عطلة_نهاية_الأسبوع "
         "周末 週末 주말"
     ),

@@ -50,7 +50,8 @@ _DIMENSIONS: tuple[dict[str, float], ...] = tuple(
         "1:month,3:quarter,12:year yr,120:decade",
         "1e-9:nm nanometer,1e-6:micrometer,0.001:mm millimeter,0.01:cm centimeter,0.0254:inch in,0.3048:foot feet ft,"
         "0.9144:yard yd,1:meter metre m,1000:km kilometer kilometre,1609.344:mile mi",
-        "0.001:mg milligram,1:g gram,28.349523:oz ounce,453.59237:lb pound,1000:kg kilogram,1e6:ton tonne",
+        "0.001:mg milligram,1:g gram,28.349523:oz ounce,453.59237:lb pound,1000:kg kilogram,"
+        "6350.29318:stone,1e6:ton tonne",
         "0.001:ml milliliter,0.005:teaspoon,0.015:tablespoon,0.24:cup,1:l liter litre,3.785411784:gallon",
         "1:b byte,1e3:kb,1e6:mb,1e9:gb,1e12:tb",
         "1:b byte,1024:kb kib,1048576:mb mib,1073741824:gb gib,1099511627776:tb",
@@ -112,6 +113,8 @@ def quantities_of(text: str, letters: Set[str]) -> list[Quantity]:
     found = _in_digits(text) if _DIGIT.search(text) else []
     if not _SPELLING.isdisjoint(letters):
         found += _spelled(text)
+    if "half" in letters:
+        found += _with_a_half(text)
     return [quantity for quantity in found if -_LARGEST < quantity.value < _LARGEST]
 
 
@@ -190,6 +193,18 @@ def _spelled(text: str) -> Iterator[Quantity]:
         last_word = word
     if started:
         yield Quantity(total + current, "", "word")
+
+
+_AND_A_HALF = re.compile(r"\b(\w+) and a half(?: (\w+))?")
+
+
+def _with_a_half(text: str) -> Iterator[Quantity]:
+    """Yield `two and a half`, and with what scales it: `two and a half grand`."""
+    for match in _AND_A_HALF.finditer(text):
+        number = number_word(match[1]) if not match[1].isdecimal() else int(match[1][:_LONGEST])
+        if number is not None:
+            unit = match[2] or ""
+            yield Quantity((number + 0.5) * SCALES.get(unit, 1), "" if unit in SCALES else unit, "word")
 
 
 def _begins_another(word: str, last_word: str, total: float, current: float) -> bool:

@@ -36,8 +36,8 @@ TENS = {
     "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 }  # fmt: skip
 SCALES = {
-    "hundred": 100, "thousand": 1000, "k": 1000, "lakh": 100_000, "million": 10**6, "mil": 10**6, "crore": 10**7,
-    "billion": 10**9, "bn": 10**9, "trillion": 10**12, "dozen": 12,
+    "hundred": 100, "thousand": 1000, "k": 1000, "grand": 1000, "lakh": 100_000, "million": 10**6, "mil": 10**6,
+    "crore": 10**7, "billion": 10**9, "bn": 10**9, "trillion": 10**12, "dozen": 12,
 }  # fmt: skip
 ORDINALS = {
     "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
