@@ -13,6 +13,7 @@ from itertools import islice
 
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
+from goldspan.scoring.grounding.quantities import as_number
 
 _COUNTS = frozenset((
     "number", "count", "quantity", "amount", "num", "adults", "children", "infants", "passengers", "guests", "people",
@@ -22,6 +23,8 @@ _COORDINATES = frozenset(("latitude", "longitude", "lat", "lon", "lng", "coordin
 _PEOPLE = ("user", "assistant")
 _MOST_PASSAGES = 50
 """So many of the latest passages are searched for a name."""
+_NAME = re.compile(r"[A-Z]\w{2,}(?: [A-Z]\w+){0,2}")
+_RANGE = re.compile(r"between|from|rang|scale|minimum|maximum|lowest|highest|at (?:least|most)")
 _LAST_LATIN = "\u024f"
 
 
@@ -43,6 +46,11 @@ def assumed(leaf: Leaf, conversation: Conversation, passages: int) -> Origin | N
 def _assumed_number(leaf: Leaf, value: float, conversation: Conversation, passages: int) -> Origin | None:
     if value in (0, 1) and name_says(leaf.path, _COUNTS):
         return Origin(Kind.ASSUMED, "none or one, where no number was said")
+    description = leaf.schema.get("description")
+    if isinstance(description, str) and _RANGE.search(description.lower()):
+        numbers = [as_number(word) for word in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)", description)]
+        if value in numbers:
+            return Origin(Kind.ASSUMED, "a limit of its range")
     if abs(value) <= 180 and name_says(leaf.path, _COORDINATES):
         spoken = conversation.in_english(passages) or conversation
         if not any(spoken.was_said(word, passages) for word in _COORDINATES):
@@ -61,9 +69,13 @@ def _in_other_letters(conversation: Conversation, passages: int) -> bool:
 
 
 def _named_by(code: str, conversation: Conversation, passages: int) -> int | None:
-    """Return the passage of a person with a name that begins like a code and has its letters, or its initials."""
-    letters = "[a-z]*".join(code.lower())
-    name = re.compile(rf"\b(?:{code[0]}{letters[1:]}|{'[a-z]* ?'.join(code)})")
-    latest = range(passages - 1, max(-1, passages - 1 - _MOST_PASSAGES), -1)
-    said = (at for at in latest if conversation.passages[at].kind in _PEOPLE)
-    return next((at for at in said if name.search(conversation.passages[at].text)), None)
+    """Return the passage of a person with a name that begins like a code and has all its letters."""
+    letters = set(code.lower())
+    for at in range(passages - 1, max(-1, passages - 1 - _MOST_PASSAGES), -1):
+        if conversation.passages[at].kind in _PEOPLE:
+            names = (
+                match[0].lower() for match in _NAME.finditer(conversation.passages[at].text) if match[0][0] == code[0]
+            )
+            if any(letters.issubset(name) for name in names):
+                return at
+    return None

@@ -28,7 +28,7 @@ from goldspan.scoring.json_values import is_mapping, is_sequence, loads
 _MOST_INSTRUCTIONS = 20
 """So many places of a word are looked at for one that is no instruction."""
 _PERCENT = ("%", "percent", "pct")
-_OPERANDS = 14
+_OPERANDS = 20
 """So many of the latest numbers are computed with."""
 _TRIED = 500
 """So many places of the rarest word of a phrase are tried."""

@@ -79,6 +79,8 @@ def leaves(arguments: Any, schema: Mapping[str, Any] | None) -> Iterator[Leaf]:
         elif is_sequence(value) and value:
             inherited = {"description": part["description"]} if "description" in part else {}
             items = _offered(part.get("items"), root)
+            options = items.get("enum")
+            required = required and not (is_sequence(options) and all(one in value for one in options))
             inner = [
                 (f"{path}/{index}", one, {**inherited, **items}, required)
                 for index, one in enumerate(value[:MAX_LEAVES])

@@ -64,6 +64,8 @@ _OFFERED_BEFORE = 300
 """Characters before a value in which a description may say that it offers it."""
 _UNSPACED = "\u0e00"
 """From this letter on are the scripts that put no spaces between words, and Korean's, which puts endings to them."""
+_ENDS = frozenset(("end", "until", "finish", "stop"))
+_USUAL_MINUTES = (30, 60, 90, 120)
 _LARGEST_EXACT = 2**53
 """Beyond it an integer is an identifier, whose digits count."""
 _AMOUNT = re.compile(r"(\d{1,15})([^\W\d_]+)")
@@ -291,7 +293,7 @@ class OriginFinder:
         if number is not None and not is_code and (numeric := self._number(number, leaf)) is not None:
             return numeric
         if len(words) < _PROSE_WORDS and (days := _moment(plain, letters_in(words))) is not None:
-            return self._moment(*days)
+            return self._moment(*days, leaf)
         if any(char >= _UNSPACED for char in text) and (found := self._unspaced(plain)) is not None:
             return found
         return self._made_of_known(text, words, leaf)
@@ -471,13 +473,21 @@ class OriginFinder:
 
     # Dates and times.
 
-    def _moment(self, days: Sequence[Day], times: Sequence[tuple[int, int]]) -> Origin | None:
+    def _moment(self, days: Sequence[Day], times: Sequence[tuple[int, int]], leaf: Leaf) -> Origin | None:
         origin = self._first_known(days) if days else None
         if days and (origin is None or origin.kind is Kind.UNKNOWN):
             return origin
         open_end = bool(days) and times[:1] in ([(0, 0)], [(23, 59)])
         if times and not open_end and not any(map(self._time, times)):
-            return None
+            if name_says(leaf.path, _ENDS) and any(map(self._is_usual_end, times)):
+                return Origin(Kind.ASSUMED, "the end of what begins at a time that was said")
+            conversation = self._conversation
+            spoken = (at for _, at in conversation.times(self._passages) if conversation.passages[at].kind == Kind.USER)
+            return (
+                Origin(Kind.ASSUMED, "an hour of a day that was said without one")
+                if days and next(spoken, None) is None
+                else None
+            )
         return Origin(Kind.DERIVED, "time" if origin is None else origin.rule)
 
     def _first_known(self, days: Sequence[Day]) -> Origin | None:
@@ -502,6 +512,10 @@ class OriginFinder:
         return minutes in spans or any(
             (start + span) % 1440 == minutes or (start - span) % 1440 == minutes for start in starts for span in spans
         )
+
+    def _is_usual_end(self, time: tuple[int, int]) -> bool:
+        starts = [hour * 60 + minute for (hour, minute), _ in self._conversation.times(self._passages, 20)]
+        return any(time[0] * 60 + time[1] - start in _USUAL_MINUTES for start in starts)
 
     def _day(self, wanted: Day) -> Origin | None:
         conversation, passages = self._conversation, self._passages
