@@ -68,6 +68,8 @@ class SessionContext:
         self._said: dict[tuple[str, str], None] = {}
         self._at = _Progress({"user": 0, "assistant": 0, "system": 0}, session.incomplete)
         self.calls: list[list[KnownBeforeCall]] = []
+        self.answers: list[KnownBeforeCall] = []
+        """What was known when each turn was answered."""
         self._marks = deque([self._mark()], maxlen=2)
         self._first = self._marks[0]
         self.go_on(session.turns, 0)
@@ -96,7 +98,7 @@ class SessionContext:
         return _Mark(len(self.calls), len(self.conversation), len(self._said), at)
 
     def _go_back(self, mark: _Mark) -> None:
-        del self.calls[mark.turns :]
+        del self.calls[mark.turns :], self.answers[mark.turns :]
         self.conversation.go_back(mark.passages)
         while len(self._said) > mark.said:
             self._said.popitem()
@@ -119,6 +121,8 @@ class SessionContext:
         answers = {one.call_id: result_text(one) for message in messages for one in message.results if one.call_id}
         contexts = self._calls(turn.calls, answers, calls_before)
         self._messages(messages[opening:])
+        known = len(self.conversation)
+        self.answers.append(KnownBeforeCall(known, not self._at.lacking and turn.calls_visible, known > 0))
         if turn.answer.capture is Capture.CAPTURED:
             self._at.unanswered = _text(turn.answer)
         self._at.lacking = self._at.lacking or not turn.calls_visible or turn.has_doubtful_calls

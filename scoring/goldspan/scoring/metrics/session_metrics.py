@@ -21,6 +21,7 @@ from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import MetricError
 from goldspan.scoring.goldens.golden import Golden, MetricChoice
 from goldspan.scoring.json_values import steps_of
+from goldspan.scoring.metrics.answers import AnswerGrounding
 from goldspan.scoring.metrics.call_scores import CallMetric
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.judge import ACCURACY
@@ -261,7 +262,7 @@ class ToolParameterMatch:
 WITHOUT_GOLDEN: tuple[Metric, ...] = (ToolParameterSchema(), ToolParameterGrounding(), ToolCallRepetition())
 """goldspan's own metrics that need no golden: what is scored where there are no goldens and nothing else is chosen."""
 
-_BUILT_IN: tuple[Metric, ...] = (ToolParameterMatch(), *TRAJECTORY_METRICS, *WITHOUT_GOLDEN)
+_BUILT_IN: tuple[Metric, ...] = (ToolParameterMatch(), *TRAJECTORY_METRICS, *WITHOUT_GOLDEN, AnswerGrounding())
 BUILT_IN_METRICS: dict[str, Metric] = {one.name: one for one in _BUILT_IN}
 """goldspan's own metrics by name, except for the judge, which needs a model."""
 OWN_NAMES = frozenset((*BUILT_IN_METRICS, ACCURACY))
