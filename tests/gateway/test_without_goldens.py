@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
@@ -24,7 +25,7 @@ from rigs.trace_requests import attribute, turn_request
 
 NO_GOLDENS = GoldenIndex()
 SCORER = scorer_of(metrics=WITHOUT_GOLDEN)
-ENGINE = EngineSettings(scorer=SCORER)
+ENGINE = EngineSettings(scorer=SCORER, events=Events.ALL)
 SETTINGS = PipelineSettings(engine=ENGINE)
 TOOLS = [
     {

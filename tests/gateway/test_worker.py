@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.encoded_spans.span_groups import join_request, split_request
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway import compressed_store
@@ -39,7 +40,9 @@ from rigs.pipeline_rig import (
 from rigs.repository import RECORDING_NAMES
 from rigs.trace_requests import plain_request, turn_request
 
-SETTINGS = PipelineSettings(engine=EngineSettings(run_idle=10_000.0, retention=20_000.0, caller_timeout=5_000.0))
+SETTINGS = PipelineSettings(
+    engine=EngineSettings(run_idle=10_000.0, retention=20_000.0, caller_timeout=5_000.0, events=Events.ALL)
+)
 
 
 class Queue:

@@ -254,7 +254,7 @@ def refused_port() -> str:
 
 def test_the_door_sends_the_events_that_a_logger_provider_would_get(make_rig: MakeRig) -> None:
     with otlp_receiver() as received:
-        rigs = [make_rig(inner=Inner()), make_rig(inner=Inner(), events=received.endpoint)]
+        rigs = [make_rig(inner=Inner(), emit="all"), make_rig(inner=Inner(), emit="all", events=received.endpoint)]
         for rig in rigs:
             rig.turn(calls=[ROME, PARIS])
             assert rig.door.force_flush()

@@ -31,7 +31,7 @@ def said_by_door(name: str, *, batch: int, seed: int, **options: Any) -> dict[st
     for document in log_documents(name) if name in LOGGED else []:
         records += as_sdk_records(document)
     chances.shuffle(records)
-    rig = Rig(Inner(), settle=3600, run_idle=3600, hold_timeout=3600, **options)
+    rig = Rig(Inner(), settle=3600, run_idle=3600, hold_timeout=3600, emit="all", **options)
     while records:
         some, records = records[:batch], records[batch:]
         for record in some:

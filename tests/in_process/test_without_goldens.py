@@ -49,7 +49,7 @@ def _live() -> tuple[InMemorySpanExporter, InMemoryLogRecordExporter, InMemoryMe
     loggers, meters, tracers = LoggerProvider(), MeterProvider([points]), TracerProvider()
     loggers.add_log_record_processor(SimpleLogRecordProcessor(events))
     tracers.add_span_processor(
-        ToolParameterMatchSpanProcessor(spans, logger_provider=loggers, meter_provider=meters),
+        ToolParameterMatchSpanProcessor(spans, emit="all", logger_provider=loggers, meter_provider=meters),
     )
     live_agent.converse(tracers)
     tracers.shutdown()
@@ -87,6 +87,30 @@ def test_its_events_are_of_calls_turns_and_the_session(live: Any) -> None:
     assert "bath" not in json.dumps(events)
 
 
+def test_by_default_findings_alone_are_told_and_the_rest_is_counted() -> None:
+    spans, events, points = InMemorySpanExporter(), InMemoryLogRecordExporter(), InMemoryMetricReader()
+    loggers, meters, tracers = LoggerProvider(), MeterProvider([points]), TracerProvider()
+    loggers.add_log_record_processor(SimpleLogRecordProcessor(events))
+    tracers.add_span_processor(ToolParameterMatchSpanProcessor(spans, logger_provider=loggers, meter_provider=meters))
+    live_agent.converse(tracers)
+    tracers.shutdown()
+    told = [dict(entry.log_record.attributes) for entry in events.get_finished_logs()]
+    assert {event["gen_ai.evaluation.name"] for event in told} == {GROUNDING}
+    assert {event["gen_ai.evaluation.score.label"] for event in told} == {"fail"}
+    assert sorted(event[f"{GROUNDING}.level"] for event in told) == ["call", "session", "turn"]
+    marked = [span for span in spans.get_finished_spans() if any(".score" in key for key in span.attributes)]
+    assert sorted(span.name.partition(" ")[0] for span in marked) == ["execute_tool", "invoke_agent"]
+    counted = {
+        (metric.name, point.count)
+        for resource in points.get_metrics_data().resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        if metric.name == f"{SCHEMA}.score"
+        for point in metric.data.data_points
+    }
+    assert counted
+
+
 def test_its_points_are_by_tool_and_argument(live: Any) -> None:
     metrics = {
         metric.name: metric.data.data_points
@@ -103,12 +127,13 @@ def test_its_points_are_by_tool_and_argument(live: Any) -> None:
 def test_the_example_of_the_page_gives_what_the_page_shows(make_rig: MakeRig) -> None:
     parts = blocks(PAGE.read_text("utf-8"))
     at = next(index for index, one in enumerate(parts) if "execute_tool get_weather" in one.text)
-    rig = make_rig(goldens=None)
+    rig = make_rig(goldens=None, emit="findings")
     exec(parts[at].text, {"trace": SimpleNamespace(get_tracer=lambda _: rig.tracer)})
     rig.door.force_flush()
     attributes = rig.exported()["execute_tool get_weather"].attributes or {}
     shown = re.findall(r"(tool_[\w.]+) +(\[.*?\]|\S+)", parts[at + 1].text)
-    assert len(shown) == 7
+    assert len(shown) == 6
+    assert not any(name.startswith(REPETITION) for name in attributes)  # in order
     for name, value in shown:
         found = attributes[name]
         assert (json.dumps(list(found)) if isinstance(found, tuple) else str(found)) == value, name

@@ -43,7 +43,8 @@ def in_process(documents: Documents, goldens: GoldenIndex, scorer: Scorer) -> Sa
         records += as_sdk_records(dict(document)) if "resourceLogs" in document else as_sdk_spans(dict(document))
     Random(len(records)).shuffle(records)
     metrics = [one.metric for one in scorer.metrics]
-    rig = Rig(Inner(), goldens=goldens, metrics=metrics, sample=1.0, settle=LONG, run_idle=LONG, hold_timeout=LONG)
+    times = {"settle": LONG, "run_idle": LONG, "hold_timeout": LONG}
+    rig = Rig(Inner(), goldens=goldens, metrics=metrics, sample=1.0, emit="findings", **times)
     for start in range(0, len(records), 5):
         some = records[start : start + 5]
         for record in some:

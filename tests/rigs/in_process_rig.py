@@ -63,6 +63,7 @@ class Rig:
         chosen = {
             "goldens": golden_set(golden("wanted", [PARIS])),
             "settle": SETTLE,
+            "emit": "all",
             "logger_provider": self.logger_provider,
             "meter_provider": self.meter_provider,
         }

@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from conformance.recordings import files_of  # noqa: F401 - for those who use this rig
-from goldspan.collector_processor.emit.evaluation import Evaluation, event_attributes, source_attributes
+from goldspan.collector_processor.emit.evaluation import Evaluation, Events, event_attributes, source_attributes
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request, split_request
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, ExportRequest, Headers
@@ -153,6 +153,8 @@ def said_in() -> tuple[list[dict[str, Any]], Callable[[Evaluation], None]]:
     events: list[dict[str, Any]] = []
 
     def take(evaluation: Evaluation) -> None:
+        if not evaluation.has_event:
+            return
         attributes = event_attributes(evaluation)
         target = evaluation.target
         events.append(
@@ -171,7 +173,15 @@ def said_by_replay(paths: Sequence[Path], goldens: GoldenIndex, scorer: Scorer |
     """What a replay of these files says in the end."""
     events, take = said_in()
     registry = DialectRegistry(definitions=True)  # as `goldspan score` does, whatever the goldens want
-    replay(read_files(paths, lambda _: None), goldens, registry, problems=[], consumers=[take], scorer=scorer)
+    replay(
+        read_files(paths, lambda _: None),
+        goldens,
+        registry,
+        problems=[],
+        consumers=[take],
+        scorer=scorer,
+        events=Events.ALL,
+    )
     return newest(events)
 
 

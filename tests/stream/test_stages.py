@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
@@ -310,7 +311,7 @@ def test_more_text_than_a_trace_may_have_makes_results_incomplete(restarts: bool
     scorer = scorer_of(metrics=WITHOUT_GOLDEN)
     for size, incomplete in ((1_000, None), (1_100_000, True)):
         document = turn_request("a", ("look", {"at": "pier"}), user="go to the pier " + "x" * size)
-        context = StreamContext.of(GoldenIndex(sample=1.0), EngineSettings(scorer=scorer))
+        context = StreamContext.of(GoldenIndex(sample=1.0), EngineSettings(scorer=scorer, events=Events.ALL))
         stream = stream_of((0, 0, document), context=context)
         read(stream, stream.first[0])
         if restarts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 import hypothesis.strategies as st
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request, split_request
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
@@ -43,7 +45,8 @@ SOME = (
 
 @cache
 def context(goldens: GoldenIndex, scorer: Scorer | None = None) -> StreamContext:
-    return StreamContext.of(goldens, EngineSettings() if scorer is None else EngineSettings(scorer=scorer))
+    settings = EngineSettings(events=Events.ALL)
+    return StreamContext.of(goldens, settings if scorer is None else replace(settings, scorer=scorer))
 
 
 @cache

@@ -69,7 +69,8 @@ def is_tool_name(text: str) -> bool:
 
 def any_names_tool(encoded: bytes) -> bool:
     """Say whether there may be such a key in encoded spans, at little cost where the word is nowhere."""
-    return (b"ool" in encoded or b"OOL" in encoded or b"unction" in encoded) and _TOOL_KEY.search(encoded) is not None
+    lower = encoded.lower()
+    return (b"tool" in lower or b"unction" in lower) and _TOOL_KEY.search(encoded) is not None
 
 
 _TOOL_KEY = re.compile(rb"\n[\x04-\x7f][\w.\-/: ]*?(?:tool|Tool|TOOL|unction_?[cC]all)[\w.\-/: ]*\x12")

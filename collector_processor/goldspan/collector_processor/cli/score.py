@@ -34,6 +34,7 @@ from goldspan.collector_processor.cli.input_output import (
     write_json,
 )
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
+from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.engine.result_table import (
     TABLE_SUFFIXES,
     ResultRow,
@@ -211,7 +212,15 @@ def _preset_option(written: str) -> tuple[str, Any]:
 @click.option(
     "--enriched", type=Path, metavar="FILE", help="Write the spans to this file, with their scores as attributes."
 )
-@click.option("--otlp-endpoint", metavar="URL", help="Send an event for each result to this OTLP/HTTP endpoint.")
+@click.option("--otlp-endpoint", metavar="URL", help="Send results as events to this OTLP/HTTP endpoint.")
+@click.option(
+    "--events",
+    type=click.Choice(["findings", "failures", "all"]),
+    default="findings",
+    show_default=True,
+    help="Which results --otlp-endpoint and --enriched tell: findings: of metrics without golden only those in which "
+    "something was found; failures: no event of a golden's call that passes either; all.",
+)
 @click.option("--otlp-metrics", is_flag=True, help="Send metrics to the OTLP endpoint as well.")
 @click.option(
     "--sink",
@@ -264,6 +273,7 @@ def score(
     enriched: Path | None,
     otlp_endpoint: str | None,
     otlp_metrics: bool,
+    events: str,
     sinks: tuple[tuple[str, str], ...],
     write_back: bool,
     jobs: int,
@@ -309,7 +319,7 @@ def score(
         with destinations as consumers:
             if enriched is not None:
                 consumers.append(attributes.take)
-            found = _replay(files, goldens, registry, scorer, consumers, jobs)
+            found = _replay(files, goldens, registry, scorer, consumers, Events(events), jobs)
         if judge is not None:
             complain([f"judge: {judge.usage}"])
         decision = decide(
@@ -349,6 +359,7 @@ def _replay(
     registry: DialectRegistry,
     scorer: Scorer,
     consumers: Sequence[Consumer],
+    events: Events,
     jobs: int,
 ) -> Replay:
     if jobs > 1:
@@ -364,9 +375,12 @@ def _replay(
                 jobs=jobs,
                 progress=partial(progress_bar, files),
                 consumers=consumers,
+                events=events,
             )
     with read_with_progress(files, registry.markers) as views:
-        return replay(views, goldens, registry, problems=files.problems, consumers=consumers, scorer=scorer)
+        return replay(
+            views, goldens, registry, problems=files.problems, consumers=consumers, scorer=scorer, events=events
+        )
 
 
 def _refuse_contradictions(

@@ -91,7 +91,9 @@ class EventEmitter:
             flush(int(1000 * seconds))
 
     def emit(self, evaluation: Evaluation) -> None:
-        """Write one event. Raises what the provider's processors raise."""
+        """Write the event of a result that has one. Raises what the provider's processors raise."""
+        if not evaluation.has_event:
+            return
         context = evaluated_span(evaluation.target)
         # Exporting threads suppress instrumentation, and Logfire drops records that are written under it.
         token = otel.attach(context)

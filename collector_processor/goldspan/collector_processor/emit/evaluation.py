@@ -11,7 +11,7 @@ from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts
 from goldspan.scoring.json_values import pointer_name
 from goldspan.scoring.results import ArgumentOutcome, CallResult, SessionResult, TurnResult
 from goldspan.scoring.sessions import SpanRef, ToolCall, Turn
-from goldspan.scoring.verdict import MetricCall, MetricResult, MetricTurn, MetricVerdict, Range, Reason, Verdict
+from goldspan.scoring.verdict import Label, MetricCall, MetricResult, MetricTurn, MetricVerdict, Range, Reason, Verdict
 
 AttributeValue = str | bool | int | float | tuple[str, ...]
 Attributes = dict[str, AttributeValue]
@@ -26,6 +26,31 @@ class Level(StrEnum):
     CALL = "call"
     TURN = "turn"
     SESSION = "session"
+
+
+class Events(StrEnum):
+    """Which results are told by an event."""
+
+    FINDINGS = "findings"
+    """Of metrics without golden, those in which something was found; counters count the rest."""
+    FAILURES = "failures"
+    """The same, and of goldens no call that passes: its span has the score."""
+    ALL = "all"
+
+    def tell(self, detail: object, metric: MetricResult | None) -> bool:
+        """Say whether an event tells of a call, a turn or a session that was judged by a golden, or by this metric."""
+        if self is Events.ALL:
+            return True
+        if isinstance(detail, CallResult):
+            return self is Events.FINDINGS or detail.verdict.label is not Label.PASS
+        if metric is None or metric.needs_golden or not isinstance(detail, (MetricCall, MetricTurn, MetricResult)):
+            return True
+        verdict = detail.verdict
+        if verdict.label is Label.FAIL or verdict.reason is Reason.EVALUATOR_ERROR:
+            return True
+        if verdict.label is None and verdict.score is not None and verdict.score != metric.range[1]:
+            return True
+        return isinstance(detail, MetricCall) and bool(detail.failures)
 
 
 class DetailDigest(Struct, frozen=True, gc=False):
@@ -73,6 +98,8 @@ class Evaluation(Struct, frozen=True, gc=False):
     incomplete: bool = False
     withdrawn: bool = False
     """A correction that withdraws an earlier result: later spans changed its run or turn."""
+    has_event: bool = True
+    """An event tells of it, or told of an earlier revision. Without one, metrics without golden mark no span either."""
 
 
 def span_attributes(evaluation: Evaluation) -> Attributes:
@@ -82,6 +109,8 @@ def span_attributes(evaluation: Evaluation) -> Attributes:
     events only. So are corrections, because an exported span cannot be changed.
     """
     if evaluation.revision != 1 or evaluation.withdrawn or evaluation.target is None:
+        return {}
+    if not evaluation.has_event and not isinstance(evaluation.detail, CallResult):
         return {}
     match evaluation.detail:
         case CallResult(missing=False, actual=ToolCall(span=own)) | MetricCall(call=ToolCall(span=own)):

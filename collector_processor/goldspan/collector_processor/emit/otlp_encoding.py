@@ -89,11 +89,12 @@ def encoded_attributes(attributes: Mapping[str, object], tag: bytes) -> bytes:
 
 
 def encoded_events(evaluations: Iterable[Evaluation], observed: int) -> bytes:
-    """Return an `ExportLogsServiceRequest` with one event for each evaluation.
+    """Return an `ExportLogsServiceRequest` with the event of each evaluation that has one; empty if none has.
 
     An event has the resource and the span context of what was judged. `observed` is in nanoseconds since the epoch.
     """
-    return export_request((event_source(one.resource), encoded_event(one, observed)) for one in evaluations)
+    told = (one for one in evaluations if one.has_event)
+    return export_request((event_source(one.resource), encoded_event(one, observed)) for one in told)
 
 
 def encoded_event(evaluation: Evaluation, observed: int) -> bytes:

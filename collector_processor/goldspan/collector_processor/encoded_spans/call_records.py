@@ -400,6 +400,7 @@ _SHARED = (
     "resource",
     "incomplete",
     "withdrawn",
+    "has_event",
 )
 """Fields that are the same in most results of a session; each combination is written once."""
 
@@ -440,7 +441,7 @@ def decode_session(session_id: str, state: bytes, now: float) -> SessionState:
         session = SessionState(session_id, last=now, complete_runs=set(complete_runs))
         session.dropped = () if isinstance(dropped, int) else tuple((began, ended) for began, ended in dropped)
         for number, result_id, digest, revision, level, target, timestamp, turn_index in results:
-            common: dict[str, Any] = dict(zip(_SHARED, shared_values[number], strict=True))
+            common: dict[str, Any] = dict(zip(_SHARED, shared_values[number], strict=False))
             common["resource"] = msgspec.convert(common["resource"], ResourceFacts)
             evaluation = Evaluation(
                 id=_bytes_to_hex(result_id),

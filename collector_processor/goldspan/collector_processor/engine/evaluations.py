@@ -16,7 +16,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from goldspan.collector_processor.emit.evaluation import SHARE, DetailDigest, Evaluation, Level, event_attributes
+from goldspan.collector_processor.emit.evaluation import (
+    SHARE,
+    DetailDigest,
+    Evaluation,
+    Events,
+    Level,
+    event_attributes,
+)
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metrics.session_metrics import OWN_NAMES, ChosenMetric, score_metrics
@@ -51,6 +58,7 @@ class _RunEvaluations:
     golden: Golden | None
     resource: ResourceFacts
     include_values: bool
+    events: Events
 
     def evaluation(self, level: Level, detail: Detail, place: _Place, metric: MetricResult | None = None) -> Evaluation:
         verdict = detail.verdict
@@ -82,6 +90,7 @@ class _RunEvaluations:
             agent=place.agent,
             resource=self.resource,
             incomplete=self.session.incomplete,
+            has_event=self.events.tell(detail, metric),
         )
 
     def _explanation(self, detail: Detail, metric: MetricResult | None) -> str:
@@ -173,7 +182,7 @@ class RunEvaluations:
         return [evaluation for level in self._levels.values() for evaluation in level.all()]
 
     def update(
-        self, result: SessionResult, *, complete: bool, include_values: bool = False
+        self, result: SessionResult, *, complete: bool, include_values: bool = False, events: Events = Events.FINDINGS
     ) -> tuple[list[Evaluation], list[Evaluation]]:
         """Update them to a new result. Return those that do not stand any longer, and those that are new.
 
@@ -191,11 +200,11 @@ class RunEvaluations:
         )
         shared = (
             *(id(golden), result.criterion, result.preset, result.metric, session.id, session.run, session.incomplete),
-            *(resource, include_values),
+            *(resource, include_values, events),
         )
         removed = [] if shared == self._shared else self._removed()
         self._shared = shared
-        run = _RunEvaluations(result, session, golden, resource, include_values)
+        run = _RunEvaluations(result, session, golden, resource, include_values, events)
         last = session.turns[-1] if session.turns else None
         end = _Place(None, 0) if last is None else _Place(last.root, last.end)
         # What is said of turns that were not seen: only a complete run lacks them, at the root of its last turn.
@@ -223,19 +232,27 @@ class RunEvaluations:
         return removed
 
 
-def evaluations_of(result: SessionResult, *, complete: bool, include_values: bool = False) -> list[Evaluation]:
+def evaluations_of(
+    result: SessionResult, *, complete: bool, include_values: bool = False, events: Events = Events.FINDINGS
+) -> list[Evaluation]:
     """Return the evaluations of one run, as `RunEvaluations` does."""
-    return RunEvaluations().update(result, complete=complete, include_values=include_values)[1]
+    return RunEvaluations().update(result, complete=complete, include_values=include_values, events=events)[1]
 
 
 def score_later(
-    result: SessionResult, chosen: Sequence[ChosenMetric], *, include_values: bool = False
+    result: SessionResult,
+    chosen: Sequence[ChosenMetric],
+    *,
+    include_values: bool = False,
+    events: Events = Events.FINDINGS,
 ) -> tuple[tuple[MetricResult, ...], list[Evaluation]]:
     """Score a complete run by the metrics of `Scorer.later`; return their results and evaluations, with revision 1."""
     # Without its golden, so that the golden's own metrics are not scored again.
     metrics = score_metrics(replace(result, golden=None, metrics=()), chosen)
     names = {metric.name for metric in metrics}
-    found = evaluations_of(replace(result, metrics=metrics), complete=True, include_values=include_values)
+    found = evaluations_of(
+        replace(result, metrics=metrics), complete=True, include_values=include_values, events=events
+    )
     return metrics, [one for one in found if one.metric in names]
 
 
@@ -296,7 +313,8 @@ def revise(
         if before is None:
             changed.append(evaluation)
         elif _differs(before, evaluation):
-            changed.append(replace(evaluation, revision=before.revision + 1))
+            has_event = evaluation.has_event or before.has_event  # what was said is corrected
+            changed.append(replace(evaluation, revision=before.revision + 1, has_event=has_event))
     may_be = known if removed is None else dict.fromkeys(one.id for one in removed)
     gone = [known[key] for key in may_be if key not in newest and not known[key].withdrawn]
     why = "withdrawn: later spans made another turn or run of this one"
@@ -317,4 +335,4 @@ def digest_of(evaluation: Evaluation) -> str:
 def _differs(before: Evaluation, evaluation: Evaluation) -> bool:
     if isinstance(before.detail, DetailDigest):
         return before.withdrawn or before.detail.digest != digest_of(evaluation)
-    return replace(before, revision=evaluation.revision) != evaluation
+    return replace(before, revision=evaluation.revision, has_event=evaluation.has_event) != evaluation

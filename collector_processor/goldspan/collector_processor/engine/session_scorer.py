@@ -302,7 +302,9 @@ class SessionScorer:
             state.complete_runs.add(session.run)
             scoring.output.sessions.append(result)
         if settings.emits:
-            less, more = run.evaluations.update(result, complete=is_complete, include_values=settings.include_values)
+            less, more = run.evaluations.update(
+                result, complete=is_complete, include_values=settings.include_values, events=settings.events
+            )
             scoring.removed.extend(less)
             scoring.added.extend(more)
         return True

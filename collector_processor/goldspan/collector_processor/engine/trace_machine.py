@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.assembly.trace_reading import TraceReading
@@ -63,6 +64,8 @@ class EngineSettings:
     """The door holds spans until they are released."""
     include_values: bool = False
     """Explanations hold argument values."""
+    events: Events = Events.FINDINGS
+    """Which results are told by an event."""
     emits: bool = True
     """Results are given as evaluations too, which are emitted; otherwise as results of sessions alone."""
     report_unmatched: bool = False

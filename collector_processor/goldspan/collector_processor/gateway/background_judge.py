@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation
+from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Events
 from goldspan.collector_processor.engine.evaluations import digest_of, revise, score_later
 from goldspan.collector_processor.judge.judging import Judge
 from goldspan.collector_processor.serving.admin import Sample
@@ -38,10 +38,11 @@ class _Waiting(NamedTuple):
 class BackgroundJudge:
     """Judges complete runs one after another. `put` and `results` are for the worker's thread, counts for any."""
 
-    def __init__(self, chosen: ChosenMetric, *, include_values: bool, on_failure: OnFailure) -> None:
+    def __init__(self, chosen: ChosenMetric, *, include_values: bool, events: Events, on_failure: OnFailure) -> None:
         """Score by a metric that blocks, such as a `Judge`."""
         self._chosen = chosen
         self._include_values = include_values
+        self._events = events
         self._changed = threading.Condition()
         self._waiting = deque[_Waiting]()
         self._waiting_bytes = 0
@@ -108,7 +109,7 @@ class BackgroundJudge:
         result, session = one.result, one.result.session
         if session is None:
             return []
-        _, evaluations = score_later(result, [self._chosen], include_values=self._include_values)
+        _, evaluations = score_later(result, [self._chosen], include_values=self._include_values, events=self._events)
         newest = {own.id: own for own in evaluations}
         key = (one.tenant, session.id, session.run)
         known = self._remembered.pop(key, {})

@@ -248,8 +248,10 @@ class GatewayPipeline:
         )
         self.judge: BackgroundJudge | None = None
         if later := self.settings.engine.scorer.later:
-            values = self.settings.engine.include_values
-            self.judge = BackgroundJudge(later[0], include_values=values, on_failure=self._failed)
+            engine = self.settings.engine
+            self.judge = BackgroundJudge(
+                later[0], include_values=engine.include_values, events=engine.events, on_failure=self._failed
+            )
         self.worker = Worker(
             goldens,
             self.settings,

@@ -291,8 +291,8 @@ class Worker:
         if evaluations:
             if self._on_results is not None:
                 self._on_results(evaluations)
-            events = encoded_events(evaluations, int(now * _NANOSECONDS))
-            self.outbox.send_after_commit(ExportRequest(Signal.LOGS, events, tenant.headers))
+            if events := encoded_events(evaluations, int(now * _NANOSECONDS)):
+                self.outbox.send_after_commit(ExportRequest(Signal.LOGS, events, tenant.headers))
             tenant.metrics.record(evaluations, now)
 
     def _send_early(self, tenant: Tenant, released: ReleasedSpans, reason: str) -> None:

@@ -231,8 +231,9 @@ class OtlpEvents(OtlpSender):
         self.flush(seconds)
 
     def emit(self, evaluation: Evaluation) -> None:
-        """Encode and queue one event."""
-        self.put([(event_source(evaluation.resource), encoded_event(evaluation, time.time_ns()))])
+        """Encode and queue the event of a result that has one."""
+        if evaluation.has_event:
+            self.put([(event_source(evaluation.resource), encoded_event(evaluation, time.time_ns()))])
 
 
 class OtlpSpanExporter(SpanExporter):

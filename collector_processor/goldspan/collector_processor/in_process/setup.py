@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export import SpanExporter
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter, SelfTelemetry
+from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.in_process.span_pipeline import HoldSettings, SpanPipeline
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
@@ -64,6 +65,7 @@ def make_pipeline(
     include_values: bool,
     agent_names: Collection[str],
     events: str,
+    emit: str,
     logger_provider: LoggerProvider | None,
     meter_provider: MeterProvider | None,
 ) -> tuple[SpanPipeline, SelfTelemetry]:
@@ -88,6 +90,7 @@ def make_pipeline(
         max_content=MAX_KNOWN_CONTENT,
         remote_callers=False,
         include_values=include_values,
+        events=Events(emit),
         scorer=scorer,
         assembly=AssemblySettings(session_gap=session_gap, run_idle=run_idle),
     )

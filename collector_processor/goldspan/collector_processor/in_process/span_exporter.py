@@ -52,6 +52,7 @@ class ExporterOptions(TypedDict, total=False):
     include_values: bool
     agent_names: Collection[str]
     events: str
+    emit: Literal["findings", "failures", "all"]
     logger_provider: LoggerProvider | None
     meter_provider: MeterProvider | None
 
@@ -85,6 +86,7 @@ class ToolParameterMatchExporter(SpanExporter):
         include_values: bool = False,
         agent_names: Collection[str] = (),
         events: str = "provider",
+        emit: Literal["findings", "failures", "all"] = "findings",
         logger_provider: LoggerProvider | None = None,
         meter_provider: MeterProvider | None = None,
         **unknown: Never,
@@ -116,6 +118,9 @@ class ToolParameterMatchExporter(SpanExporter):
             events: `provider`: events are log records of the logger provider. `otlp`: goldspan sends them itself by
                 OTLP/HTTP, at a seventh of the cost, as the `OTEL_EXPORTER_OTLP_*` variables say. Or the URL of the
                 receiver, such as `http://localhost:4318`.
+            emit: Which results are told by an event. `findings`: all of goldens, and of metrics without golden those in
+                which something was found; the counters count the rest. `failures`: of goldens no call that passes
+                either, since its span has the score. `all`: every result.
             logger_provider: Gets the events. None: the global one.
             meter_provider: Gets the metric points. None: the global one.
             unknown: None: a name that is no option is refused, with the one that is meant.
@@ -162,6 +167,7 @@ class ToolParameterMatchExporter(SpanExporter):
             include_values=include_values,
             agent_names=agent_names,
             events=events,
+            emit=_choice("emit", emit, ("findings", "failures", "all")),
             logger_provider=logger_provider,
             meter_provider=meter_provider,
         )
@@ -333,6 +339,12 @@ def _check_above_zero(**options: object) -> None:
 def _check_share(sample: object) -> None:
     if isinstance(sample, bool) or not isinstance(sample, (int, float)) or not 0 < sample <= 1:
         raise SettingsError(f"sample: found {sample!r}, expected a number above 0 and at most 1, such as 0.1")
+
+
+def _choice(name: str, found: str, expected: tuple[str, ...]) -> str:
+    if found not in expected:
+        raise SettingsError(f"{name}: found {found!r}, expected {' or '.join(map(repr, expected))}")
+    return found
 
 
 def _is_on(hold: object) -> bool:

@@ -72,6 +72,7 @@ OPTIONS: Mapping[str, Option] = {
     "include_values": Option(_switch, "on or off"),
     "agent_names": Option(_names, "names of agents, with commas between them"),
     "events": Option(str, "provider, otlp or the URL of an OTLP/HTTP receiver"),
+    "emit": Option(str, "findings, failures or all"),
 }
 """Every option that a variable or a configuration file can set. The others are Python objects."""
 

@@ -27,7 +27,7 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
-from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation, Events
 from goldspan.collector_processor.engine.trace_machine import EngineStats
 from goldspan.collector_processor.replay.replay import (
     QUIET_SPANS,
@@ -71,6 +71,7 @@ def replay_in_parallel(
     consumers: Sequence[Consumer] = (),
     quiet_spans: int = QUIET_SPANS,
     range_bytes: int = RANGE_BYTES,
+    events: Events = Events.FINDINGS,
 ) -> Replay:
     """Score recorded spans in so many processes, as `replay` does; problems are added to `files`.
 
@@ -80,7 +81,8 @@ def replay_in_parallel(
     """
     with tempfile.TemporaryDirectory(prefix="goldspan-") as folder:
         ranges = files.ranges(range_bytes)
-        work = _Work(files.problems, goldens, registry, scorer, quiet_spans, bool(consumers), Path(folder), ranges)
+        kept = bool(consumers)
+        work = _Work(files.problems, goldens, registry, scorer, quiet_spans, kept, events, Path(folder), ranges)
         try:
             readings = _read_all(work, jobs, progress)
             files.note_readings(ranges, [(one.problems, one.lines, one.nothing) for one in readings])
@@ -113,6 +115,7 @@ class _Work:
     scorer: Scorer
     quiet_spans: int
     keeps_evaluations: bool
+    events: Events
     folder: Path
     ranges: Sequence[FileRange]
     starts: Sequence[int] = ()
@@ -390,7 +393,7 @@ def _score_share(share: int) -> bytes:
 
 
 def _score(work: _Work, share: int, consumers: Sequence[Consumer]) -> _Share:
-    scoring = RecordScoring(work.goldens, work.scorer, work.quiet_spans, consumers)
+    scoring = RecordScoring(work.goldens, work.scorer, work.quiet_spans, consumers, work.events)
     for number, start in enumerate(work.starts[:-1]):
         for read, record in _records(work, number, share):
             scoring.feed(record, start + read)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from goldspan.collector_processor.emit.evaluation import Evaluation
+from goldspan.collector_processor.emit.evaluation import Evaluation, Events
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.evaluations import score_later
 from goldspan.collector_processor.engine.trace_machine import EngineSettings, EngineStats
@@ -66,17 +66,19 @@ def replay(
     consumers: Sequence[Consumer] = (),
     quiet_spans: int = QUIET_SPANS,
     scorer: Scorer | None = None,
+    events: Events = Events.FINDINGS,
 ) -> Replay:
     """Score recorded spans, and the log records beside them, in the order they come.
 
     Memory is bounded by the spans of sessions that are still active and by the results. `problems` is the list that the
     reader of `views` adds to; what the engine finds is added too. Every consumer is given each evaluation as it is
-    handed out. `scorer` says what is asked for beside the goldens: a preset, metrics.
+    handed out; `events` says which of them have an event. `scorer` says what is asked for beside the goldens: a preset,
+    metrics.
     """
     scorer = scorer or Scorer(run=MetricWorkers())
     later = _LaterMetrics(scorer.later)
     content = scorer.reads_content(goldens.goldens)
-    scoring = RecordScoring(goldens, scorer, quiet_spans, consumers)
+    scoring = RecordScoring(goldens, scorer, quiet_spans, consumers, events)
     recognised = 0
     with later:
         scoring.on_session = later.put
@@ -127,11 +129,16 @@ class RecordScoring:
     """An engine whose clock counts the spans that a replay has read, in this process or another."""
 
     def __init__(
-        self, goldens: GoldenIndex, scorer: Scorer, quiet_spans: int, consumers: Sequence[Consumer] = ()
+        self,
+        goldens: GoldenIndex,
+        scorer: Scorer,
+        quiet_spans: int,
+        consumers: Sequence[Consumer] = (),
+        events: Events = Events.FINDINGS,
     ) -> None:
         """Start without records. Every consumer is given each evaluation."""
         self._goldens = goldens
-        self._engine = Engine(goldens, _settings(quiet_spans, scorer, emits=bool(consumers)))
+        self._engine = Engine(goldens, _settings(quiet_spans, scorer, events, emits=bool(consumers)))
         self._consumers = consumers
         self.stats = self._engine.stats
         self.problems: list[Problem] = []
@@ -251,7 +258,7 @@ def _started(session: Session) -> int:
     return min((turn.start for turn in session.turns if turn.start), default=0)
 
 
-def _settings(quiet_spans: int, scorer: Scorer, *, emits: bool) -> EngineSettings:
+def _settings(quiet_spans: int, scorer: Scorer, events: Events, *, emits: bool) -> EngineSettings:
     quiet = quiet_spans / SPANS_A_SECOND
     return EngineSettings(
         settle=quiet,
@@ -263,6 +270,7 @@ def _settings(quiet_spans: int, scorer: Scorer, *, emits: bool) -> EngineSetting
         tombstone_ttl=100 * quiet,
         max_spans=_most_spans(quiet_spans),
         holds=False,
+        events=events,
         emits=emits,
         report_unmatched=True,
         scorer=scorer,

@@ -28,6 +28,7 @@ from pydantic import (
     model_validator,
 )
 
+from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.server_urls import check_url
@@ -406,6 +407,9 @@ class SessionScoring(Section):
     """Attributes that may hold the session id. The first one found is used."""
     include_values: bool = False
     """Explanations hold the values of arguments, not only their names."""
+    events: Literal["findings", "failures", "all"] = "findings"
+    """Which results are told by an event: `findings`, all of goldens, and of metrics without golden those in which
+    something was found; `failures`, of goldens no call that passes either; `all`."""
     preset: Annotated[str | dict[str, Any] | None, AfterValidator(_preset)] = None
     """Scorer of another system instead of `tool_parameter_match`: its name, or a mapping of `name` and options."""
     metrics: Annotated[Texts | None, AfterValidator(_metrics)] = None
@@ -433,6 +437,7 @@ class SessionScoring(Section):
             retention=self.retention,
             trace_retention=self.trace_retention,
             include_values=self.include_values,
+            events=Events(self.events),
             scorer=scorer,
             assembly=AssemblySettings(
                 session_keys=self.session_keys, session_gap=self.session_gap, run_idle=self.run_idle

@@ -347,9 +347,8 @@ class SessionStage:
         self._scorer.score(state, session.part, output, complete=complete, incomplete=session.incomplete)
         for problem in output.problems:
             self.stats.problems[problem.code] += 1
-        if output.evaluations:
-            key = state.id.encode("utf-8", "surrogatepass")
-            outputs.append(Logs(key, encoded_events(output.evaluations, int(now * _NANOSECONDS))))
+        if events := encoded_events(output.evaluations, int(now * _NANOSECONDS)):
+            outputs.append(Logs(state.id.encode("utf-8", "surrogatepass"), events))
         if output.evaluations or output.sessions:
             outputs.append(Results(tuple(output.evaluations), tuple(output.sessions)))
 
