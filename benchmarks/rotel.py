@@ -74,7 +74,7 @@ def goldspan(compression: str = "none", *, code: str = SERVE, off: tuple[str, ..
         settings = SETTINGS.format(folder=folder, endpoint=endpoint, compression=compression, **switches)
         (folder / "goldspan.yaml").write_text(settings)
         (folder / "goldens.json").write_text(json.dumps(goldens() | ({"goldens": []} if "goldens" in off else {})))
-        with _process([sys.executable, "-c", code, "serve", "--config", f"{folder}/goldspan.yaml"]) as process:
+        with running([sys.executable, "-c", code, "serve", "--config", f"{folder}/goldspan.yaml"]) as process:
             yield process, listening(process, quiet=True)
 
     return start
@@ -98,7 +98,7 @@ def rotel(*, processor: bool = False, sent: bool = True) -> Start:
         command += ["--otlp-grpc-endpoint", f"127.0.0.1:{grpc_port}", "--exporter", "otlp" if sent else "blackhole"]
         command += ["--otlp-exporter-protocol", "http", "--otlp-exporter-endpoint", endpoint] if sent else []
         command += ["--otlp-with-trace-processor", f"{folder}/processor.py"] if processor else []
-        with _process(command, own) as process:
+        with running(command, own) as process:
             time.sleep(1.0)
             yield process, port
 
@@ -179,7 +179,7 @@ def main(rounds: int) -> None:
 
 
 @contextlib.contextmanager
-def _process(command: list[str], own: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+def running(command: list[str], own: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
     environ, out = {**os.environ, **(own or {})}, subprocess.DEVNULL
     said = subprocess.PIPE if own is None else out
     with subprocess.Popen(command, stdout=out, stderr=said, text=True, env=environ) as process:
