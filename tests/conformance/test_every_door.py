@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -88,6 +89,8 @@ def ran(parent: str, begin: float, call_id: str, name: str, *, failed: bool = Fa
 SEARCH_WEB = tool_of("search", query={"type": "string"}, pages={"type": "integer", "default": 1})
 SEARCH_DOCS = tool_of("search", topic={"type": "string"}, pages={"type": "integer", "default": 5})
 BOOK = tool_of("book", seat={"type": "string"}, note={"type": "string", "default": ""})
+SEND = tool_of("send", body={"type": "string"})
+DAY, KEY = str(datetime.fromtimestamp(START // SECOND, UTC).date()), "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
 DELEGATE = tool_of("research", about={"type": "string"})
 
 TURN = request(
@@ -174,3 +177,35 @@ def test_a_tool_that_the_golden_calls_by_another_name_has_its_own_definition() -
     judged = [one for one in said.values() if one.get(f"{SCHEMA}.level") == "call"]
     assert [one["gen_ai.evaluation.score.value"] for one in judged] == [1.0] * 4
     assert scores(said) == [1.0]
+
+
+def test_what_a_set_says_once_and_what_matchers_ask_of_a_session_is_answered_alike() -> None:
+    """Rules, the call's clock, its own run, ids that are new, and a call that was made twice."""
+    asked = [SEARCH_WEB, BOOK, SEND]
+    spans = [
+        made("root", "", 0, "invoke_agent", gen_ai__conversation__id="s", gen_ai__agent__name="planner"),
+        made("m1", "root", 1, "chat", tools=asked, asks=("c1", "search", {"query": "sea"})),
+        ran("root", 3, "c1", "search", query="sea"),
+        ran("root", 5, "c2", "book", seat="1A", day=DAY, key=KEY),
+        ran("root", 7, "c3", "send", body=f"Seat 1A on {DAY}", tags=["b", "a"]),
+    ]
+    spans[2]["attributes"].append(attribute("gen_ai.tool.call.result", json.dumps({"seats": [{"id": "1A"}]})))
+    seat = {"$from_result": {"call": "search", "path": "/seats/*/id"}}
+    calls = [
+        {"name": "book", "args": {"seat": seat, "day": {"$date": "today"}, "key": KEY}, "agent": "planner"},
+        {"name": "send", "args": {"body": {"$mentions": ["book.seat", "book.day"]}, "tags": ["a", "b"]}},
+    ]
+    rules = {"book.key": {"$generated": True}, "send.tags": {"$unordered": True}}
+    goldens = load_goldens(
+        {
+            "golden_set": "g",
+            "arguments": rules,
+            "other_writes": "forbid",
+            "goldens": [{"session": "s", "turns": [{"calls": calls}]}],
+        }
+    )
+    assert scores(agree([request(spans)], goldens, scorer_of())) == [1.0, 1.0]
+    twice = [*spans, ran("root", 9, "c4", "book", seat="1A", day=DAY, key=KEY)]
+    said = agree([request(twice)], goldens, scorer_of())
+    [turn] = [one for one in said.values() if one.get("tool_parameter_match.level") == "turn"]
+    assert turn["gen_ai.evaluation.score.label"] == "fail"

@@ -149,6 +149,11 @@ HINTS: list[tuple[Any, Any, str]] = [
     (20260301, "2026-03-01", ""),
     (True, 1, ""),
     ("Paris", "paris", ""),
+    ("W-123", "#w123", "the same letters and digits: use $alphanumeric"),
+    (["a", "b"], ["b", "a"], "the same elements in another order: use $unordered"),
+    ({"a": 1}, {"a": 1, "b": 2}, "the same but for other keys: use $common_keys"),
+    (f"{'0' * 31}1", f"{'0' * 31}2", "both are made up: use $generated"),
+    ({"to": {"zip": "75 001"}}, {"to": {"zip": "75001"}}, "the same letters and digits: use $alphanumeric"),
     ({"$datetime": NINE}, "2026-03-01T08:00:00Z", ""),
 ]
 

@@ -13,6 +13,9 @@ from msgspec import Struct
 
 from goldspan.scoring.comparison import instant_of
 from goldspan.scoring.json_values import Steps, is_number, shown, shown_name, steps_of, value_at
+from goldspan.scoring.matchers.kinds.session_values import UUID
+from goldspan.scoring.matchers.matcher import has_dollar_keys
+from goldspan.scoring.matchers.reading import matches
 from goldspan.scoring.sessions import Capture, JsonValue, ToolCall, Turn
 
 
@@ -316,7 +319,7 @@ _NEAR = Fraction(1, 1_000_000)
 
 def value_hint(expected: JsonValue, actual: JsonValue, parts: tuple[str, ...] = ()) -> str:
     """Return how a golden could accept a value that seems to mean the same; empty if nothing suggests it."""
-    for steps in [steps_of(part) for part in parts] or [()]:
+    for steps in [(), *map(steps_of, parts)]:
         with suppress(LookupError):
             if hint := _hint(value_at(expected, steps), value_at(actual, steps)):
                 return hint
@@ -329,8 +332,25 @@ def _hint(expected: JsonValue, actual: JsonValue) -> str:
     wanted, found = (
         None if is_number(value) and abs(value) < _UNIX_TIME else instant_of(value) for value in (expected, actual)
     )
-    same = wanted is not None and found is not None and not wanted.seconds_from(found) and expected != actual
-    return "the same instant: use $datetime" if same else ""
+    if wanted is not None and found is not None and not wanted.seconds_from(found) and expected != actual:
+        return "the same instant: use $datetime"
+    if has_dollar_keys(expected) or type(expected) is not type(actual):
+        return ""
+    if isinstance(expected, str):
+        if UUID.fullmatch(expected) and UUID.fullmatch(actual):
+            return "both are made up: use $generated"
+        if expected.casefold() == actual.casefold():
+            return ""
+    matchers = ((words, {name: expected}) for words, name in _LOOSER if not isinstance(expected, int | float))
+    return next((words for words, matcher in matchers if matches(matcher, actual)), "")
+
+
+_LOOSER = (
+    ("the same elements in another order: use $unordered", "$unordered"),
+    ("the same letters and digits: use $alphanumeric", "$alphanumeric"),
+    ("the same but for other keys: use $common_keys", "$common_keys"),
+)
+"""Why a value may mean the same, and the matcher that accepts it."""
 
 
 _UNIX_TIME = 10**8

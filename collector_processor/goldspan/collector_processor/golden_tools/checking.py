@@ -36,7 +36,7 @@ _PROBES: Mapping[str, tuple[JsonValue, ...]] = {
     "any list": ([], [1], ["a", None], [[]]),
     "any object": ({}, {"a": 1}, {"b": None, "c": [1]}),
 }
-_SAYS_SO = frozenset({"$absent", "$from_result", "$ignore", LITERAL, "$present", "$type"})
+_SAYS_SO = frozenset({"$absent", "$from_result", "$ignore", LITERAL, "$not", "$present", "$type"})
 """Matchers that match much because they are asked to, or cannot be tried out."""
 _MOST_PATTERNS = 1_000
 _ANY = "*"

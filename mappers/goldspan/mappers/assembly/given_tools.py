@@ -1,4 +1,4 @@
-"""Which list of tools was in force for a call.
+"""Which list of tools was in force for a call, and which agent made it.
 
 Definitions belong to the model call that was given them: agents of one turn have different tools, two of them may have
 two tools of one name, and a list may grow from one model call to the next.
@@ -56,6 +56,13 @@ class GivenTools:
         above = (one for one in tree.ancestors(span.span_id) if _has_definitions(one))
         found = max(before, key=time_order, default=None) or next(above, None)
         return NO_CONTENT if found is None else found.context.tool_definitions
+
+    def agent_of(self, span: SpanFacts) -> str | None:
+        """Return the name of the agent that made a model call or ran a tool: on its span, else on the nearest above."""
+        if span.agent:
+            return span.agent
+        above = self._tree_of(span).recognised_above(span.span_id)
+        return next((one.agent for one in above if one.role is Role.AGENT and one.agent), None)
 
 
 def other_lists(spans: Sequence[SpanFacts], first: Content) -> tuple[Content, ...]:

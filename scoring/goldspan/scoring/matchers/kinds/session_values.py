@@ -207,9 +207,10 @@ def _read_mentions(value: JsonValue, _: Options, where: ValuePath, reader: Match
 
 # Ids and numbers that the agent makes up.
 
+UUID = re.compile(r"(?:urn:uuid:)?\{?[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\}?", re.IGNORECASE)
 _TOKEN = re.compile(r"(?=[^0-9]*[0-9])[\w.-]{4,128}", re.ASCII)
 _FORMS: Mapping[str, re.Pattern[str] | None] = {
-    "uuid": re.compile(r"(?:urn:uuid:)?\{?[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\}?", re.IGNORECASE),
+    "uuid": UUID,
     "ulid": re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE),
     "timestamp": None,
     "counter": re.compile(r"[0-9]{1,18}"),
