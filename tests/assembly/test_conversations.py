@@ -142,3 +142,37 @@ def test_arguments_are_taken_out_of_an_envelope_around_those_that_were_requested
     asked = model("t", "m", "root", requests=(("book", {"people": 2}, "c-1"),))
     (call,) = calls([agent("t", "root", end=99), asked, tool("t", "x", "root", name="book", args=written, start=5)])
     assert call.arguments == read
+
+
+# A turn whose spans are in traces of their own: the context was not passed on.
+
+
+def alone(span: SpanFacts, number: int) -> SpanFacts:
+    return span.changed(trace_id=f"t{number}", parent_id="", session_keys=(("gen_ai.conversation.id", "s"),))
+
+
+def test_what_runs_while_an_agent_of_the_session_runs_is_its_turn() -> None:
+    ran = [
+        agent("t", "root", start=0, end=9),
+        model("t", "m1", start=1, end=2, user=True),
+        booking(3, None),
+        model("t", "m2", start=5, end=6, user=True),
+        booking(7, None),
+    ]
+    apart = [alone(span, number) for number, span in enumerate(ran)]
+    assert len(turns(apart)) == 1
+    assert len(calls(apart)) == 2
+    later = agent("t", "other", start=20, end=29)
+    assert len(turns([*apart, alone(later, 8), alone(model("t", "m3", start=30, end=31, user=True), 9)])) == 3
+    busy = model("t0", "inner", "root", start=1, end=8)
+    assert len(turns([*apart, busy])) > 1, "it has model calls of its own"
+
+
+def test_a_request_that_an_agent_or_another_trace_repeats_is_one() -> None:
+    asked = (("book", {"seat": 1}, "c1"),)
+    above = agent("t", "root", start=0, end=9).changed(model=model("t", "x", requests=asked).model)
+    shaped = model("t", "m0", start=1, end=3, requests=asked).changed(dialect="shape")
+    spoken = model("t", "m1", start=2, end=3, requests=asked)
+    ran = tool("t", "b", name="book", args={"seat": 1}, call_id="c1", start=4, end=5)
+    found = calls([alone(span, number) for number, span in enumerate([above, shaped, spoken, ran])])
+    assert [(call.call_id, call.requested) for call in found] == [("c1", False)]

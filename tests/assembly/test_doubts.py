@@ -18,7 +18,7 @@ from goldspan.mappers.span_facts import (
     value_digest,
 )
 from goldspan.scoring.sessions import Doubt, DoubtedFact
-from rigs.span_facts import agent, captured, model, tool
+from rigs.span_facts import SECOND, agent, captured, model, tool
 
 X, Y = {"x": 1}, {"y": 2}
 
@@ -269,3 +269,36 @@ def test_one_doubt_names_all_tools() -> None:
         ran("a", 2, "f", X, "c1", evidence={"failed": True}), ran("b", 3, "g", Y, "c2", evidence={"failed": True})
     )
     assert [(one.names, [ref.span_id for ref in one.spans]) for one in found] == [(("f", "g"), ["a", "b"])]
+
+
+@pytest.mark.parametrize(
+    ("args", "doubted"),
+    [
+        ({"kwargs": X}, True),
+        ({"args": [], "sanitize": True, "kwargs": X}, True),
+        ({"kwargs": "all"}, False),
+        ({"kwargs": X, "city": "Paris"}, False),
+    ],
+)
+def test_what_python_hands_on_is_an_envelope_perhaps(args: dict[str, Any], *, doubted: bool) -> None:
+    assert set(doubts(ran("a", 2, "f", args, None))) <= {"arguments_in_envelope"}
+    assert bool(doubts(ran("a", 2, "f", args, None, evidence={"failed": False}))) is doubted
+
+
+def test_a_session_id_that_is_not_read_makes_the_bounds_doubtful() -> None:
+    later = speaking("m", 1, results=(ResultEvidence("c0"),), continues=True)
+    named = later.changed(evidence=replace(later.evidence, sessions=(("app.session", "s1"),)))
+    assert set(doubts(named, session=None)) == {"begins_with_results", "session_id_unread"}
+    assert doubts(later, session=None) == {}, "that nothing joins it to others is known"
+
+
+def test_a_call_that_ran_while_one_of_its_tool_ran_in_another_trace() -> None:
+    def elsewhere(span: SpanFacts) -> SpanFacts:
+        keys = (("gen_ai.conversation.id", "s"),)
+        return span.changed(trace_id=f"of {span.span_id}", parent_id="", session_keys=keys)
+
+    speaks = elsewhere(speaking("m", 1))
+    outer = elsewhere(ran("a", 2, "f", X, None, end=9, evidence={"failed": False}))
+    inner = elsewhere(ran("b", 3, "f", None, None, end=4))
+    assert "read_twice" in doubts(speaks, outer, inner)
+    assert "read_twice" not in doubts(speaks, outer, inner.changed(start=10 * SECOND, end=11 * SECOND))

@@ -270,7 +270,8 @@ class DialectRegistry:
             return facts
         if facts.role is not None:
             return facts.changed(look=look)
-        return facts.changed(look=look, evidence=evidence_of(view, Role.TOOL if look.of_tool else None))
+        seen_as = Role.MODEL if look.model is not None else Role.TOOL if look.of_tool else None
+        return facts.changed(look=look, evidence=evidence_of(view, seen_as))
 
     def outline(self, view: SpanView) -> Role | None:
         """Return a span's role. This costs far less than `read`."""

@@ -363,6 +363,7 @@ DOUBT_WORDS: Mapping[str, tuple[str, str]] = {
     "several_agent_runs": ("this is one turn", "one agent was told different things by a user, one after the other"),
     "arguments_in_request": ("the arguments of {names} are not known", "the model's request has them"),
     "arguments_on_span": ("the arguments of {names} are not known", "an object stands where its span has arguments"),
+    "arguments_in_envelope": ("{names} has the arguments of its span", "these hold `kwargs`: an envelope, perhaps"),
     "other_arguments": ("{names} has the arguments of its span", "the model asked for arguments of other names"),
     "batch_of_request": ("{names} are read as parallel, or as not", "the responses of the model say otherwise"),
     "result_is_error": ("{names} did not fail", "what it returned names an error"),

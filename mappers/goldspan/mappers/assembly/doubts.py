@@ -28,6 +28,7 @@ from goldspan.mappers.span_facts import (
     ToolRequest,
     value_digest,
 )
+from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Doubt, DoubtedFact, SpanRef, ToolCall
 
 TreeOf = Callable[[SpanFacts], TraceTree]
@@ -60,11 +61,11 @@ def doubts_of(
         return ()
     found: list[_Contradiction] = []
     models = [span for span in telling if span.role is Role.MODEL]
+    of_session = [*_of_session(telling)] if named_after_trace else []
+    found += of_session
     if not one_turn_id:
-        found += _of_turns(models, tree_of, alone=named_after_trace)
+        found += _of_turns(models, tree_of, alone=named_after_trace and not of_session)
         found += _of_agent_runs(spans, tree_of)
-    if named_after_trace:
-        found += _of_session(telling)
     if calls_visible:
         asked = _asked(models, tree_of)
         by_id = {one.request.call_id: one for one in asked if one.request.call_id}
@@ -257,9 +258,20 @@ def _of_repeats(
             yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], [call.name, twin.name])
             continue
         above = next(tree_of(span).recognised_above(span.span_id), None)
-        outer = None if above is None else of_span.get(above.ref)
-        if outer is not None and outer is not call and _repeats(call, outer):
+        outer = of_span.get(above.ref) if above is not None else None if call.arguments else _around(call, calls)
+        if outer is not None and outer is not call and (above is None or _repeats(call, outer)):
             yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *outer.evidence], [outer.name, call.name])
+
+
+def _around(inner: ToolCall, calls: Sequence[ToolCall]) -> ToolCall | None:
+    """Return the call of the same tool in another trace during which this one ran, which has a trace of its own."""
+    return next((one for one in calls if one.name == inner.name and _ran_elsewhere(inner, one)), None)
+
+
+def _ran_elsewhere(inner: ToolCall, outer: ToolCall) -> bool:
+    if inner.span is None or outer.span is None or inner.span.trace_id == outer.span.trace_id:
+        return False
+    return outer.start <= inner.start <= inner.end <= outer.end
 
 
 def _repeats(inner: ToolCall, outer: ToolCall) -> bool:
@@ -300,11 +312,20 @@ def _of_arguments_of(
             yield _Contradiction("arguments_in_request", DoubtedFact.ARGUMENTS, [ask.span.ref], [call.name])
         elif holders and call.capture is Capture.NOT_CAPTURED:
             yield _Contradiction("arguments_on_span", DoubtedFact.ARGUMENTS, holders, [call.name])
+    elif call.capture is Capture.CAPTURED and ask is None:
+        if _is_envelope(call.arguments or {}):
+            yield _Contradiction("arguments_in_envelope", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
     elif call.capture is Capture.CAPTURED and ask is not None:
         own = call.arguments or {}
         if own.keys().isdisjoint(ask.request.names):
             holders = [ask.span.ref, *call.evidence[:1]]
             yield _Contradiction("other_arguments", DoubtedFact.ARGUMENTS, holders, [call.name])
+
+
+def _is_envelope(arguments: Mapping[str, object]) -> bool:
+    """Say whether this is how Python hands on a call: its keyword arguments, and nothing else that has a value."""
+    others = (value for key, value in arguments.items() if key != "kwargs" and value not in ([], (), None))
+    return is_mapping(arguments.get("kwargs")) and not any(value is not True for value in others)
 
 
 def _of_batches(

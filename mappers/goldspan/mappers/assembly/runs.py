@@ -233,11 +233,27 @@ class SessionTurns:
 
 
 def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
+    if (fragment.agentless or _is_lone(fragment)) and any(_is_lone(one) and _encloses(one, fragment) for one in turn):
+        return True
     agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
     only_tools = all(span.role is Role.TOOL for span in fragment.spans) and fragment.spans[0].ref == fragment.root
     if not (agentless and only_tools) and not fragment.continues and not (agentless and _is_injected(turn, fragment)):
         return False
     return any(span.model is not None for earlier in turn for span in earlier.spans)
+
+
+def _is_lone(fragment: Fragment) -> bool:
+    """Say whether it is an agent's span and nothing of what the agent did: its context was not passed on."""
+    return not fragment.agentless and all(span.role is Role.AGENT for span in fragment.spans)
+
+
+def _encloses(agent: Fragment, fragment: Fragment) -> bool:
+    last = agent.end if fragment.agentless else agent.end - 1  # of two agents that end at once, none ran the other
+    return (
+        agent.start <= fragment.start
+        and fragment.end <= last
+        and (fragment.run_id is None or fragment.run_id == agent.run_id)
+    )
 
 
 def _is_injected(turn: list[Fragment], fragment: Fragment) -> bool:

@@ -178,7 +178,10 @@ class _ShapeReading:
 
     def _match(self, candidates: Sequence[SpanFacts]) -> None:
         """Find the executions of requests: by call id, else by name and arguments; each request has one."""
-        by_id = {request.call_id: request for request in self._asked if request.call_id}
+        by_id: dict[str, list[ToolRequest]] = defaultdict(list)
+        for request in self._asked:
+            if request.call_id:
+                by_id[request.call_id].append(request)
         by_print: dict[str, list[ToolRequest]] = defaultdict(list)
         for request in self._asked:
             if request.arguments.capture is Capture.CAPTURED:
@@ -190,11 +193,12 @@ class _ShapeReading:
             if len(ids) > 1:
                 continue  # it is about several calls
             for call_id in ids:
-                found[call_id].append(self._call(span, look, by_id[call_id], call_id))
+                asked = _nearest(look, by_id[call_id])
+                found[_key_of(asked)].append(self._call(span, look, asked, call_id))
             if not ids and (same := self._same_arguments(look, by_print)) is not None:
                 found[_key_of(same)].append(self._call(span, look, same, None))
         for key, calls in found.items():
-            most = 1 if isinstance(key, str) else sum(_key_of(request) == key for request in self._asked)
+            most = sum(_key_of(request) == key for request in self._asked)
             self.calls.update((span.span_id, span) for span in self._executions(calls, most))
         self._take_alike([span for span in candidates if not any(text in by_id for text in self._texts(span))])
 
@@ -337,8 +341,16 @@ def _unanswered(requests: Sequence[ToolRequest], tools: Sequence[SpanFacts]) -> 
 
 
 def _key_of(request: ToolRequest) -> object:
-    """Return what equal requests share: the call id, else the name and the arguments."""
-    return request.call_id or (request.name, value_digest(request.arguments.raw))
+    """Return what equal requests share. Some models number the calls of each response anew, so that ids repeat."""
+    return request.call_id, request.name, value_digest(request.arguments.raw)
+
+
+def _nearest(look: SpanLook, asked: Sequence[ToolRequest]) -> ToolRequest:
+    """Return of the requests with one id that whose arguments a span has, else the first."""
+    if len(asked) == 1:
+        return asked[0]
+    held = {value_digest(value) for _, value in look.objects}
+    return next((one for one in asked if value_digest(one.arguments.raw) in held), asked[0])
 
 
 def _name_place(look: SpanLook, name: str) -> ValuePlace | None:

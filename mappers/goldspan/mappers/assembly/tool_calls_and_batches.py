@@ -28,7 +28,16 @@ from msgspec.structs import replace
 
 from goldspan.mappers.assembly.given_tools import GivenTools, runner_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
-from goldspan.mappers.span_facts import ModelFacts, Role, SpanFacts, ToolFacts, ToolRequest, joined_tool
+from goldspan.mappers.span_facts import (
+    SHAPE,
+    ModelFacts,
+    Role,
+    SpanFacts,
+    ToolFacts,
+    ToolRequest,
+    joined_tool,
+    value_digest,
+)
 from goldspan.scoring.json_values import is_mapping, read_value
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
 
@@ -292,19 +301,49 @@ def same_tool(one: str, other: str) -> bool:
 
 
 def _requests(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> list[_ModelRequest]:
-    """List the tool requests of the turn's models. Of nested model spans, the outermost counts."""
+    """List the tool requests of the turn's models. Of nested model spans, the outermost counts.
+
+    Where an agent, or a span that only its shape tells, repeats what models asked for in other traces, these count.
+    """
     models = [
         span
         for span in spans
         if span.model is not None and span.model.requests and not _inside_speaking_model(span, tree_of(span))
     ]
     models = _without_repeated(models)
+    if len({_rank_of(span) for span in models}) > 1:
+        models = _without_copies(models)
     asked: list[_ModelRequest] = []
     for number, span in enumerate(models):
         until = models[number + 1].start if number + 1 < len(models) else None
-        requests = span.model.requests if span.model is not None else ()
+        requests = _requests_on(span)
         asked += [_ModelRequest(number, position, request, span, until) for position, request in enumerate(requests)]
     return asked
+
+
+def _requests_on(span: SpanFacts) -> Sequence[ToolRequest]:
+    return () if span.model is None else span.model.requests
+
+
+def _rank_of(span: SpanFacts) -> int:
+    return 2 if span.role is not Role.MODEL else 1 if span.dialect == SHAPE else 0
+
+
+def _without_copies(models: Sequence[SpanFacts]) -> list[SpanFacts]:
+    """Leave out spans all of whose requests are on spans of a lower rank, by call id, else by name and arguments."""
+    kept: list[SpanFacts] = []
+    known: set[tuple[str | None, str]] = set()
+    for rank in range(3):
+        asked: list[tuple[str | None, str]] = []
+        for span in models:
+            if _rank_of(span) != rank:
+                continue
+            own = [(one.call_id, f"{one.name} {value_digest(one.arguments.raw)}") for one in _requests_on(span)]
+            if not all((call_id, key) in known or (None, key) in known for call_id, key in own):
+                kept.append(span)
+                asked += own
+        known.update(asked)
+    return sorted(kept, key=time_order)
 
 
 def _without_repeated(models: Sequence[SpanFacts]) -> list[SpanFacts]:
@@ -312,7 +351,7 @@ def _without_repeated(models: Sequence[SpanFacts]) -> list[SpanFacts]:
     kept: list[SpanFacts] = []
     latest: dict[tuple[str | None, ...], SpanFacts] = {}
     for span in models:
-        requests = span.model.requests if span.model is not None else ()
+        requests = _requests_on(span)
         ids = tuple(request.call_id for request in requests)
         other = latest.get(ids)
         if other is not None and None not in ids and _is_same_model_call(other, span):
@@ -465,6 +504,8 @@ def _names_failure(span: SpanFacts) -> bool:
 
 def only_status_failed(layers: Collection[SpanFacts]) -> bool:
     """Say whether nothing but the status says that a call failed, and its result is none of a failure."""
+    if all(one.evidence.status is None for one in layers):
+        return False
     returned = [one for one in layers if one.evidence.failed is False]
     return any(_tool(one).result.capture is not Capture.REDACTED for one in returned) and not any(
         map(_names_failure, layers)
