@@ -547,6 +547,10 @@ def result_of(value: object) -> MessageResult | None:
     return _wrapped_result(value, 4)
 
 
+def _is_answer(message: Mapping[str, Any]) -> bool:
+    return "content" in message and (isinstance(_first(message, _ANSWERED), str) or role_of(message) == "tool")
+
+
 def _wrapped_result(value: object, depth: int) -> MessageResult | None:
     if is_sequence(value):
         typed = all(is_mapping(part) and "type" in part for part in value)
@@ -558,7 +562,7 @@ def _wrapped_result(value: object, depth: int) -> MessageResult | None:
     message = unwrapped(value)
     if _kind(message) == _ANSWER and _id(answer := _opened(message)):
         return _result(answer)
-    if "content" in message and (isinstance(_first(message, _ANSWERED), str) or role_of(message) == "tool"):
+    if _is_answer(message):
         parts = parts_of(message)
         found = _results(message, "tool", parts, [_kind(part) for part in parts])
         return found[0] if len(found) == 1 else None

@@ -48,7 +48,7 @@ from goldspan.mappers.dialects.reading.value_parsing import describes_parameters
 from goldspan.mappers.span_facts import SHAPE, ContextFacts, ModelFacts, SpanLook, ValuePlace
 from goldspan.mappers.spans import EventView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence, read_value
-from goldspan.scoring.messages import is_definition, raw_messages, role_of
+from goldspan.scoring.messages import MessageResult, is_definition, raw_messages, role_of
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
 _KINDS = frozenset({"kind", "type", "subtype", "step", "operation", "category", "class", "method"})
@@ -211,12 +211,17 @@ class _Look:
         objects = (value for value in self.given.values() if is_mapping(value) and not describes_parameters(value))
         return (named or begins_as_call(self._span_name)) and next(objects, None) is not None
 
-    def own(self, attributes: Mapping[str, Any], name: str) -> tuple[ValuePlace, Content] | None:
-        """Return what stands where the arguments of the tool of this name do; None where nothing does."""
+    def _read_given(self, attributes: Mapping[str, Any]) -> Mapping[ValuePlace, Content]:
+        """Return what stands at keys of arguments; parameters may be a schema, and count where nothing else does."""
         read = {place: read_arguments(value, attributes).content for place, value in self.given.items()}
         plainly = {place: one for place, one in read.items() if words_of(place.key).isdisjoint(_PARAMETERS)}
         if any(one.capture in (Capture.CAPTURED, Capture.REDACTED) for one in plainly.values()):
-            read = plainly
+            return plainly
+        return read
+
+    def own(self, attributes: Mapping[str, Any], name: str) -> tuple[ValuePlace, Content] | None:
+        """Return what stands where the arguments of the tool of this name do; None where nothing does."""
+        read = self._read_given(attributes)
         captured = {place: one for place, one in read.items() if one.capture is Capture.CAPTURED}
         if not captured:
             return next(((place, one) for place, one in read.items() if one is not NO_CONTENT), None)
@@ -231,6 +236,13 @@ class _Look:
         place, found = next(iter(captured.items()))
         inside = place._replace(path=(*place.path, *_inner_keys(found.raw)[:1]))
         return inside, Content(found.raw, Capture.UNPARSABLE)
+
+    def returned(self) -> tuple[ValuePlace | None, MessageResult]:
+        """Return what a tool returned, and where it stands: at a key about tools, else at the first of results."""
+        of_tool = ((place, value) for place, value in self.results.items() if says_tool(place.key))
+        place, result = next(of_tool, next(iter(self.results.items()), (None, None)))
+        bound = _unbound(result) if is_mapping(result) else None
+        return place, returned_in(result if bound is None else bound)
 
     @property
     def of_model(self) -> bool:
@@ -358,10 +370,7 @@ def look_at(view: SpanView, *, content: bool, is_marked: bool) -> SpanLook | Non
     if model is None and not look.objects and not look.texts and not look.given:
         return None
     name = look.first(_names_tool, _TOOL_ALONE)
-    of_tool = ((place, value) for place, value in look.results.items() if says_tool(place.key))
-    result_place, result = next(of_tool, next(iter(look.results.items()), (None, None)))
-    bound = _unbound(result) if is_mapping(result) else None
-    returned = returned_in(result if bound is None else bound)
+    result_place, returned = look.returned()
     error = look.error or error_of(view, attributes, _FAILURES) or ("error" if returned.failed else None)
     return SpanLook(
         view.name,
