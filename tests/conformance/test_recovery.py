@@ -91,7 +91,15 @@ TOLD_BY_ARGUMENTS = {
     "openai-agents-traceloop-denied",
 }
 """Without arguments nothing says of these spans that they are tools, or that a call awaited a person's decision."""
-READ_BY_SHAPE = {"hand-written-kind", "py-livekit", "py-llama-index-otel", "py-openai-agents-agentops"}
+READ_BY_SHAPE = {
+    "hand-written-kind",
+    "py-langchain-laminar",
+    "py-langchain-monocle",
+    "py-langwatch",
+    "py-livekit",
+    "py-llama-index-otel",
+    "py-openai-agents-agentops",
+}
 """Their tool spans have arguments in values that no table reads, so that taking away what tables read leaves them."""
 
 
