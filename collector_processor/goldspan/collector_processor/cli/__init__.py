@@ -17,6 +17,7 @@ _COMMANDS = {
     "doctor": "Say what keeps tool calls from being scored, and what to switch on.",
     "dialects": "List the dialects that goldspan reads, and what to switch on in each.",
     "goldens": "Make golden sets from traces, check them, compare them and keep them up to date.",
+    "profile": "Learn what is normal for an agent's arguments, without goldens.",
     "serve": "Receive OTLP, score the tool calls in it, and send it on with the scores.",
     "stream": "Score the tool calls in OTLP traces and logs that a Collector writes to Kafka.",
 }

@@ -20,7 +20,7 @@ from goldspan.scoring.metrics.schema import DeclaredTools, declared_tools
 from goldspan.scoring.sessions import Session, ToolCall, Turn
 from goldspan.scoring.verdict import Finding, MetricScore, Reason, arguments_of, why_not_known
 
-_UNJUDGED = frozenset((Kind.TRIVIAL, Kind.FREE_TEXT, Kind.UNKNOWN, Kind.ASSUMED))
+UNJUDGED = frozenset((Kind.TRIVIAL, Kind.FREE_TEXT, Kind.UNKNOWN, Kind.ASSUMED))
 """Kinds of origin that say nothing for or against a call."""
 
 
@@ -167,7 +167,7 @@ def _judged(
         return CallScore(call, reason=Reason.INPUT_MISSING)
     origins = _origins(_visible(call), conversation, known, schema, local_days(call, turn))
     findings = tuple(_finding(*one, conversation, known) for one in origins)
-    judged = sum(finding.kind not in _UNJUDGED for finding in findings)
+    judged = sum(finding.kind not in UNJUDGED for finding in findings)
     if not judged:
         return CallScore(call, findings=findings, reason=Reason.NOTHING_EXPECTED)
     return CallScore(call, judged - sum(finding.failed for finding in findings), judged, findings)

@@ -18,7 +18,7 @@ from inspect import isawaitable, signature
 from typing import Any, Protocol, TypeVar, cast
 
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
-from goldspan.scoring.errors import MetricError
+from goldspan.scoring.errors import FileError, MetricError
 from goldspan.scoring.goldens.golden import Golden, MetricChoice
 from goldspan.scoring.json_values import steps_of
 from goldspan.scoring.metrics.answers import AnswerGrounding
@@ -242,6 +242,7 @@ def run_in_this_thread(metric: Metric, session: Session, golden: Golden | None) 
     raise RuntimeError(_WAITS)
 
 
+PROFILE_METRIC = "tool_parameter_profile"
 ENTRY_POINT_GROUP = "goldspan.metrics"
 ADAPTER_GROUP = "goldspan.metric_adapters"
 """Each takes an import path and returns a metric of goldspan's."""
@@ -353,13 +354,26 @@ def choose_metric(given: MetricSource) -> ChosenMetric:
         return given
     if isinstance(given, str):
         name, equals, written = given.partition("=")
-        metric = import_metric(name) if ":" in name else find_metric(name)
+        metric = _named(name)
         threshold = threshold_of(metric, written) if equals else None
     else:
         metric, threshold = as_metric(given), None
     if metric.name == MAIN_METRIC:
         raise MetricError(f"`{MAIN_METRIC}` is always scored: choose metrics beside it")
     return ChosenMetric(metric, threshold)
+
+
+def _named(name: str) -> Metric:
+    """Return the metric of a name, of an import path, or of a profile's file: `tool_parameter_profile:profile.yaml`."""
+    if name.startswith(f"{PROFILE_METRIC}:"):
+        # Imported when asked for: reading its file needs what reads goldens.
+        from goldspan.scoring.metrics.profile import ToolParameterProfile, load_profile  # noqa: PLC0415
+
+        try:
+            return ToolParameterProfile(profile=load_profile(name.partition(":")[2]))
+        except FileError as error:
+            raise MetricError(str(error)) from None
+    return import_metric(name) if ":" in name else find_metric(name)
 
 
 def choose_metrics(given: Iterable[MetricSource]) -> tuple[ChosenMetric, ...]:
