@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldspan.scoring.errors import FileError, MetricError
-from goldspan.scoring.metrics.profile import Profile, ToolParameterProfile, learn, load_profile, profile_document, shape
+from goldspan.scoring.metrics.argument_profile import (
+    Profile,
+    ToolParameterProfile,
+    learn,
+    load_profile,
+    profile_document,
+    shape,
+)
 from goldspan.scoring.metrics.session_metrics import choose_metrics
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Finding, MetricScore, Reason
@@ -144,7 +151,7 @@ def test_a_family_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_mistakes_of_a_file_are_said_together(tmp_path: Path) -> None:
-    document = profile_document(PROFILE) | {"sessions": "many", "extra": 1}
+    document: dict[str, Any] = profile_document(PROFILE) | {"sessions": "many", "extra": 1}
     document["tools"]["refund"]["/amount"]["shap"] = {}
     with pytest.raises(FileError) as raised:
         load_profile(written(tmp_path, document))
@@ -162,7 +169,7 @@ def test_the_command_learns_and_every_door_can_score_by_it(goldspan: Run, tmp_pa
     def traces(name: str, numbers: range, amount: Callable[[int], object]) -> Path:
         path = tmp_path / name
         write_lines(
-            path, [turn_request(f"s-{n}", ("refund", {"id": f"W{n + 1000}", "amount": amount(n)})) for n in numbers]
+            path, *[turn_request(f"s-{n}", ("refund", {"id": f"W{n + 1000}", "amount": amount(n)})) for n in numbers]
         )
         return path
 

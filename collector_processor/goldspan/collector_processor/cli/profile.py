@@ -20,7 +20,7 @@ from goldspan.collector_processor.golden_tools.writing import yaml_text
 from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.whole_files import write_text
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.scoring.metrics.profile import FEWEST_SESSIONS, Profile, learn, load_profile, profile_document
+from goldspan.scoring.metrics.argument_profile import FEWEST_SESSIONS, Profile, learn, load_profile, profile_document
 from goldspan.scoring.tool_definitions import load_tools
 from goldspan.scoring.wording import counted
 

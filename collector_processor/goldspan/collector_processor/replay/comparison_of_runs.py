@@ -32,7 +32,7 @@ from goldspan.scoring.verdict import Label
 SESSIONS_PASS, SESSION_SCORE = "sessions that pass", "session score"
 
 
-class Task(NamedTuple):
+class ComparedTask(NamedTuple):
     """What both sides were asked to do."""
 
     golden_set: str
@@ -135,13 +135,13 @@ class Comparison:
     groups: Mapping[str, tuple[ComparedRow, ...]]
     """By the value of the attribute that was asked for."""
     values: tuple[ValueChange, ...]
-    newly_failing: tuple[Task, ...]
+    newly_failing: tuple[ComparedTask, ...]
     """All runs passed before, and one fails now."""
-    fixed: tuple[Task, ...]
+    fixed: tuple[ComparedTask, ...]
     """A run failed before, and all pass now."""
-    still_failing: tuple[Task, ...]
-    only_before: tuple[Task, ...]
-    only_after: tuple[Task, ...]
+    still_failing: tuple[ComparedTask, ...]
+    only_before: tuple[ComparedTask, ...]
+    only_after: tuple[ComparedTask, ...]
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the document of `--format json`."""
@@ -153,8 +153,11 @@ class Comparison:
             "paired": self.paired,
             **{name: [row.to_json() for row in getattr(self, name)] for name in rows},
             "groups": {value: [row.to_json() for row in of_value] for value, of_value in self.groups.items()},
-            "values": [dict(zip(ValueChange._fields, one, strict=True)) for one in self.values],
-            **{name: [dict(zip(Task._fields, one, strict=True)) for one in getattr(self, name)] for name in tasks},
+            "values": [one._asdict() for one in self.values],
+            **{
+                name: [dict(zip(ComparedTask._fields, one, strict=True)) for one in getattr(self, name)]
+                for name in tasks
+            },
         }
 
 
@@ -165,8 +168,8 @@ class Side(NamedTuple):
     sessions: Sequence[ScoredSession]
 
 
-_ByTask = Mapping[Task, Sequence[ScoredSession]]
-_Numbers = dict[Task, float]
+_ByTask = Mapping[ComparedTask, Sequence[ScoredSession]]
+_Numbers = dict[ComparedTask, float]
 """One number from 0 to 1 for each task."""
 
 
@@ -174,7 +177,7 @@ def pair(before: Iterable[ScoredSession], after: Iterable[ScoredSession]) -> tup
     """Return the sessions of both sides by task: by session id where both have it, else by golden."""
     sides = [[one for one in side if one.id is not None] for side in (before, after)]
     first, second = ({_exact(one) for one in side} for side in sides)
-    found: tuple[defaultdict[Task, list[ScoredSession]], ...] = (defaultdict(list), defaultdict(list))
+    found: tuple[defaultdict[ComparedTask, list[ScoredSession]], ...] = (defaultdict(list), defaultdict(list))
     for tasks, side in zip(found, sides, strict=True):
         for one in side:
             exact = _exact(one)
@@ -182,8 +185,8 @@ def pair(before: Iterable[ScoredSession], after: Iterable[ScoredSession]) -> tup
     return found[0], found[1]
 
 
-def _exact(session: ScoredSession) -> Task:
-    return Task(set_name(session.golden_set), session.golden or "", session.id or "")
+def _exact(session: ScoredSession) -> ComparedTask:
+    return ComparedTask(set_name(session.golden_set), session.golden or "", session.id or "")
 
 
 def compare(before: Side, after: Side, *, group_of: Callable[[ScoredSession], str | None] | None = None) -> Comparison:
@@ -272,8 +275,8 @@ def _family(
 
 def _by_name(
     tasks: _ByTask, of: Callable[[ScoredSession], _Found]
-) -> dict[str, dict[tuple[Task, _Place], list[float]]]:
-    found: dict[str, dict[tuple[Task, _Place], list[float]]] = {}
+) -> dict[str, dict[tuple[ComparedTask, _Place], list[float]]]:
+    found: dict[str, dict[tuple[ComparedTask, _Place], list[float]]] = {}
     for task, runs in tasks.items():
         for run in runs:
             for name, place, number in of(run):
@@ -281,8 +284,8 @@ def _by_name(
     return found
 
 
-def _means(places: Mapping[tuple[Task, _Place], list[float]]) -> _Numbers:
-    by_task: dict[Task, list[float]] = {}
+def _means(places: Mapping[tuple[ComparedTask, _Place], list[float]]) -> _Numbers:
+    by_task: dict[ComparedTask, list[float]] = {}
     for (task, _), numbers in places.items():
         by_task.setdefault(task, []).append(fmean(numbers))
     return {task: fmean(numbers) for task, numbers in by_task.items()}
@@ -322,7 +325,7 @@ def _judged_arguments(session: ScoredSession) -> Iterator[tuple[_Place, ScoredCa
                 yield (*place, argument.name), call, argument
 
 
-def _value_changes(before: _ByTask, after: _ByTask, both: Iterable[Task]) -> Iterator[ValueChange]:
+def _value_changes(before: _ByTask, after: _ByTask, both: Iterable[ComparedTask]) -> Iterator[ValueChange]:
     """Yield which values one side passed where the other passed another one, most often first."""
     counts: Counter[tuple[str, str, str, bool]] = Counter()
     for task in both:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from goldspan.collector_processor.replay.comparison_of_runs import ComparedRow, Comparison, Movement, Task
+from goldspan.collector_processor.replay.comparison_of_runs import ComparedRow, ComparedTask, Comparison, Movement
 from goldspan.collector_processor.report.html import html_page, html_text
 from goldspan.collector_processor.report.markdown import code_text, prose_text
 from goldspan.scoring.wording import INFORMS, RIGHT, STYLES, UNKNOWN, WRONG, Page, cells, counted, listed, shorten
@@ -112,7 +112,7 @@ def _sections(comparison: Comparison, *, every: bool) -> Iterator[_Section]:
         yield _Section("Values that changed", head, values, len(comparison.values) - len(values))
 
 
-def _task_lists(comparison: Comparison) -> Iterator[tuple[str, str, Sequence[Task]]]:
+def _task_lists(comparison: Comparison) -> Iterator[tuple[str, str, Sequence[ComparedTask]]]:
     yield WRONG, "newly failing", comparison.newly_failing
     yield RIGHT, "fixed", comparison.fixed
     yield UNKNOWN, "still failing", comparison.still_failing

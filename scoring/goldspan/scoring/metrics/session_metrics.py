@@ -367,7 +367,7 @@ def _named(name: str) -> Metric:
     """Return the metric of a name, of an import path, or of a profile's file: `tool_parameter_profile:profile.yaml`."""
     if name.startswith(f"{PROFILE_METRIC}:"):
         # Imported when asked for: reading its file needs what reads goldens.
-        from goldspan.scoring.metrics.profile import ToolParameterProfile, load_profile  # noqa: PLC0415
+        from goldspan.scoring.metrics.argument_profile import ToolParameterProfile, load_profile  # noqa: PLC0415
 
         try:
             return ToolParameterProfile(profile=load_profile(name.partition(":")[2]))
