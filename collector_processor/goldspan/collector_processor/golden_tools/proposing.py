@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from goldspan.collector_processor.golden_tools.inference.inferred_set import infer
 from goldspan.collector_processor.golden_tools.inference.learned_rules import Argument
 from goldspan.collector_processor.golden_tools.inference.run_groups import RunGroup, writable_user_text
-from goldspan.collector_processor.golden_tools.inference.task_runs import Task, TaskRun, leaves, only_reads
+from goldspan.collector_processor.golden_tools.inference.task_runs import RecordedTask, TaskRun, leaves, only_reads
 from goldspan.collector_processor.golden_tools.recording import Recorded, record_groups
 from goldspan.collector_processor.replay.inspection import user_text
 from goldspan.scoring.api import score_sessions
@@ -130,7 +130,7 @@ class _Explanations:
         by_text: defaultdict[str, list[TaskRun]] = defaultdict(list)
         for session in sessions:
             by_text[_first_words(session)].append(TaskRun(session))
-        inferred = infer([Task({"first_user_text": text}, runs) for text, runs in by_text.items()])
+        inferred = infer([RecordedTask({"first_user_text": text}, runs) for text, runs in by_text.items()])
         self._ruled = {
             key for key, rule in inferred.rules.items() if rule.form not in ("exact", "type", "unordered", "choice")
         }

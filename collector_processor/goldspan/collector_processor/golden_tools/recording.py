@@ -16,7 +16,7 @@ from goldspan.collector_processor.golden_tools.inference.inferred_document impor
 )
 from goldspan.collector_processor.golden_tools.inference.inferred_set import InferredSet, infer
 from goldspan.collector_processor.golden_tools.inference.run_groups import RunGroup, group_runs, writable_user_text
-from goldspan.collector_processor.golden_tools.inference.task_runs import Task, TaskRun
+from goldspan.collector_processor.golden_tools.inference.task_runs import RecordedTask, TaskRun
 from goldspan.collector_processor.golden_tools.trying import that_accepts_its_runs
 from goldspan.collector_processor.golden_tools.writing import Comments, is_json
 from goldspan.collector_processor.replay.hints import NO_SESSION_ID
@@ -133,14 +133,14 @@ def _why_left_out(key: str, turns: Sequence[RecordedTurn], golden: Mapping[str, 
 def _inferred(groups: Sequence[RunGroup], name: str, hidden: frozenset[str]) -> Recorded:
     """Infer a golden set from the runs of each task."""
     notices: list[Notice] = []
-    tasks: list[Task] = []
+    tasks: list[RecordedTask] = []
     for join, sessions in groups:
         [(key_field, key)] = join.items()
         turns = [recorded_turn(turn, hidden) for session in sessions for turn in session.turns]
         if why := _why_left_out(key, turns, {key_field: key, "calls": [{"name": "x"}]}):
             notices.append(why)
             continue
-        tasks.append(Task(join, [TaskRun(session) for session in sessions]))
+        tasks.append(RecordedTask(join, [TaskRun(session) for session in sessions]))
         notices += [Notice(key, text) for text in _notices(sessions, turns, key_field, inferred=True)]
     return recorded_set(infer(tasks, hidden), name, notices)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from goldspan.collector_processor.golden_tools.inference.inferred_document import golden_document, rules_of_set
 from goldspan.collector_processor.golden_tools.inference.inferred_set import InferredSet, infer, of_one_task
 from goldspan.collector_processor.golden_tools.inference.learned_rules import Argument
-from goldspan.collector_processor.golden_tools.inference.task_runs import Task, TaskRun
+from goldspan.collector_processor.golden_tools.inference.task_runs import RecordedTask, TaskRun
 from goldspan.collector_processor.golden_tools.writing import on_one_line
 from goldspan.scoring.api import score_session, score_sessions
 from goldspan.scoring.comparison import canonical
@@ -87,7 +87,7 @@ def try_goldens(goldens: GoldenIndex, right: Iterable[Session], wrong: Iterable[
     for one in good:
         if one.golden is not None and one.session is not None:
             known[one.golden.key].append(one.session)
-    tasks = [Task({"session": key}, [TaskRun(run) for run in runs]) for key, runs in known.items()]
+    tasks = [RecordedTask({"session": key}, [TaskRun(run) for run in runs]) for key, runs in known.items()]
     return _trial(good, bad, infer(tasks))
 
 
@@ -98,7 +98,7 @@ def try_recorded(goldens: GoldenIndex, recorded: Iterable[Session]) -> Trial:
         golden = goldens.find(session)
         if isinstance(golden, Golden):
             runs[golden.key].append(TaskRun(session))
-    return leave_one_out(infer([Task({"session": key or "*"}, found) for key, found in runs.items()]))
+    return leave_one_out(infer([RecordedTask({"session": key or "*"}, found) for key, found in runs.items()]))
 
 
 def leave_one_out(inferred: InferredSet) -> Trial:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from goldspan.collector_processor.golden_tools.inference.task_runs import SeenCall, Task, only_reads
+from goldspan.collector_processor.golden_tools.inference.task_runs import RecordedTask, SeenCall, only_reads
 from goldspan.scoring.comparison import canonical
 from goldspan.scoring.json_values import is_sequence
 from goldspan.scoring.sessions import JsonValue
@@ -28,7 +28,7 @@ class CallCluster:
 class TaskCalls:
     """The calls of a task."""
 
-    task: Task
+    task: RecordedTask
     clusters: Sequence[CallCluster]
 
     @property
@@ -37,7 +37,7 @@ class TaskCalls:
         return len(self.task.runs)
 
 
-def cluster_calls(task: Task) -> TaskCalls:
+def cluster_calls(task: RecordedTask) -> TaskCalls:
     """Put the calls of a task's runs together, tool by tool, the most alike first.
 
     Calls of reading tools that share no argument are different calls.
@@ -46,7 +46,7 @@ def cluster_calls(task: Task) -> TaskCalls:
     return TaskCalls(task, [one for tool in tools for one in _of_tool(task, tool)])
 
 
-def _of_tool(task: Task, tool: str) -> Iterator[CallCluster]:
+def _of_tool(task: RecordedTask, tool: str) -> Iterator[CallCluster]:
     of_runs = [[call for call in run.calls if call.name == tool] for run in task.runs]
     keys = {id(call): _keys(call) for calls in of_runs for call in calls}
     clusters: list[dict[int, SeenCall]] = []

@@ -18,7 +18,14 @@ from goldspan.collector_processor.golden_tools.inference.learned_rules import (
     learn_arguments,
 )
 from goldspan.collector_processor.golden_tools.inference.matcher_ladder import accepts
-from goldspan.collector_processor.golden_tools.inference.task_runs import Field, Task, only_reads, taken_apart, tools_of
+from goldspan.collector_processor.golden_tools.inference.task_runs import (
+    Field,
+    RecordedTask,
+    only_reads,
+    taken_apart,
+    tools_of,
+)
+from goldspan.scoring.grounding.words import camel_words
 from goldspan.scoring.sessions import JsonValue
 
 _INCIDENTAL = 0.4
@@ -72,7 +79,7 @@ class InferredSet:
         return [[expected[index] for index in made] for made in sorted(lists, key=lambda made: (-lists[made], made))]
 
 
-def infer(tasks: Sequence[Task], hidden: frozenset[str] = frozenset()) -> InferredSet:
+def infer(tasks: Sequence[RecordedTask], hidden: frozenset[str] = frozenset()) -> InferredSet:
     """Infer goldens of tasks from their runs; of arguments named in `hidden` no value is written."""
     tasks = taken_apart(tasks)
     reading = {tool: only_reads(tool) for tool in tools_of(tasks)}
@@ -82,7 +89,7 @@ def infer(tasks: Sequence[Task], hidden: frozenset[str] = frozenset()) -> Inferr
     return InferredSet(clustered, rules, tools, hidden)
 
 
-def of_one_task(inferred: InferredSet, task: Task) -> InferredSet:
+def of_one_task(inferred: InferredSet, task: RecordedTask) -> InferredSet:
     """Return what the set says of the runs of one task alone."""
     return replace(inferred, tasks=[cluster_calls(task)])
 
@@ -96,10 +103,20 @@ def _use(tool: str, tasks: Sequence[TaskCalls], rules: Mapping[Argument, Learned
     unsteady = sum(any(len(one.calls) < runs for one in clusters) for runs, clusters in several)
     if not reads:
         incidental = len(several) >= _FEW_TASKS and unsteady >= 2 and unsteady > _INCIDENTAL * len(several)
+        incidental = incidental or (unsteady > 0 and _hands_over(tool))
         return ToolUse(tool, reads, len(several), unsteady, not incidental)
     enough = len(several) >= _ENOUGH_TASKS and sum(runs for runs, _ in several) >= _ENOUGH_RUNS
     steady = enough and not unsteady
     return ToolUse(tool, reads, len(several), unsteady, steady and _is_predictable(several, rules))
+
+
+def _hands_over(tool: str) -> bool:
+    """Whether a tool gives the conversation to a person: it changes nothing, and right runs differ in it."""
+    return not _TO_PEOPLE.isdisjoint(camel_words(tool)) and not _HANDS_OVER.isdisjoint(camel_words(tool))
+
+
+_HANDS_OVER = frozenset(("transfer", "escalate", "handoff", "handover", "hand", "forward", "connect"))
+_TO_PEOPLE = frozenset(("human", "humans", "agent", "agents", "operator", "supervisor", "person", "support"))
 
 
 def _is_predictable(

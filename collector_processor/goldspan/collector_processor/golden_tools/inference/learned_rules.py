@@ -195,7 +195,7 @@ def _choose(
     found = next((name for name in candidates if failures[name] <= allowed), best)
     if found in ("type", "generated"):
         # Rare variation that nothing explains is a matter for a person.
-        found = next((name for name in candidates if failures[name] <= UNEXPLAINED * tried), found)
+        found = next((name for name in (base, *candidates) if failures[name] <= UNEXPLAINED * tried), found)
     return found, False
 
 

@@ -195,7 +195,7 @@ def _fields(
             yield (*way, name), value
 
 
-def taken_apart(tasks: Sequence[Task]) -> list[Task]:
+def taken_apart(tasks: Sequence[RecordedTask]) -> list[RecordedTask]:
     """Return the tasks with those arguments taken apart into fields that are passed to every call, as objects."""
     calls = [call for task in tasks for run in task.runs for call in run.calls]
     seen = Counter((call.name, Field()) for call in calls)
@@ -203,7 +203,7 @@ def taken_apart(tasks: Sequence[Task]) -> list[Task]:
         for way, value in call.args.items():
             seen.update((call.name, inner) for inner in _ways_to_objects(way, value))
     objects = {(tool, way) for (tool, way), count in seen.items() if way and count == seen[tool, way[:-1]]}
-    return [Task(task.join, [TaskRun(run.session, objects) for run in task.runs]) for task in tasks]
+    return [RecordedTask(task.join, [TaskRun(run.session, objects) for run in task.runs]) for task in tasks]
 
 
 def _ways_to_objects(way: Field, value: JsonValue) -> Iterator[Field]:
@@ -222,18 +222,18 @@ def _has_parts(value: JsonValue) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class RecordedTask:
     """The runs of one task, and how a golden finds its sessions."""
 
     join: Mapping[str, JsonValue]
     """The field of a golden that joins it, and what stands there."""
     runs: Sequence[TaskRun]
 
-    def without(self, run: TaskRun) -> Task:
+    def without(self, run: TaskRun) -> RecordedTask:
         """Return the task without a run."""
-        return Task(self.join, [one for one in self.runs if one is not run])
+        return RecordedTask(self.join, [one for one in self.runs if one is not run])
 
 
-def tools_of(tasks: Iterable[Task]) -> list[str]:
+def tools_of(tasks: Iterable[RecordedTask]) -> list[str]:
     """Return the tools that were called, by name."""
     return sorted({call.name for task in tasks for run in task.runs for call in run.calls})
