@@ -120,16 +120,15 @@ def record(
     Exit codes: 0 written; 1 no tool call was found; 2 wrong usage, or a named file holds no record.
     """
     _refuse_to_replace(output, force=force)
-    if by_user_text and (pattern is not None or no_user_text):
-        raise click.UsageError("--by-user-text cannot stand beside --pattern or --no-user-text")
-    if reviewed and yes:
-        raise click.UsageError("--review asks about what --yes takes: leave one")
-    if runs is not None and ("{run}" not in runs or pattern is not None or by_user_text):
-        raise click.UsageError("--runs needs {run} where ids tell runs apart, and neither --pattern nor --by-user-text")
-    if from_passing and (pattern is not None or no_user_text):
-        raise click.UsageError(
-            "--from-passing finds goldens by the user's first message: leave out --pattern and --no-user-text"
-        )
+    by_ids = [("--pattern", pattern is not None), ("--runs", runs is not None)]
+    _refuse_together([("--review", reviewed), ("--yes", yes)], "the one asks about what the other takes")
+    _refuse_together([*by_ids, ("--by-user-text", by_user_text)], "each says how runs of a task are found")
+    by_text = [("--by-user-text", by_user_text), ("--from-passing", from_passing)]
+    for option in (("--no-user-text", no_user_text), *by_ids):
+        for other in by_text:
+            _refuse_together([other, option], f"{other[0]} finds goldens by the user's first message")
+    if runs is not None and "{run}" not in runs:
+        raise click.UsageError("--runs needs {run} in the place where ids tell runs apart: '{task}-run-{run}'")
     with file_errors(), open_traces(traces) as files:
         sessions = _sessions(files, *only, *([pattern] if pattern else ()))
         set_name = name or name_of(output or traces.names[0])
@@ -154,14 +153,21 @@ def record(
         if not recorded.document["goldens"]:
             complain(["no tool call was found that a golden can expect: `goldspan inspect` shows what was recognised"])
             end(files.mistakes, 1)
-        header = _said_of(recorded)
-        complain(f"note: {line}" for line in (header if recorded.inferred is not None else ()))
         if answered and not (reviewed or yes):
             complain([f"note: {counted(len(answered), 'rule')} to confirm: --review asks about them, --yes takes them"])
         if table is not None:
             write_text(table, "\n".join(markdown_of(answered)) + "\n")
+        header = _said_of(recorded)
+        complain(f"note: {line}" for line in (header if recorded.inferred is not None else ()))
         _write(output, recorded.document, recorded.comments, header)
         end(files.mistakes, 0)
+
+
+def _refuse_together(options: Sequence[tuple[str, bool]], why: str) -> None:
+    """Refuse to take several of these options, each with whether it was given."""
+    given = [name for name, is_given in options if is_given]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} cannot stand together: {why}")
 
 
 def _said_of(recorded: Recorded) -> Sequence[str]:

@@ -236,11 +236,14 @@ def _of_one_run(value: JsonValue, where: ValuePath) -> Iterator[_Found]:
     elif is_mapping(value) and not dollar_keys(value):
         for name, item in value.items():
             yield from _of_one_run(item, (*where, name))
-    elif is_mapping(value) and is_sequence(among := value.get("$any_of")):
-        ids = [one for one in among if isinstance(one, str) and any(map(str.isdigit, one))]
-        if len(ids) >= _MANY_VALUES and len(ids) == len(among):
-            message = f"{len(ids)} values of earlier runs, and the next has another: `goldens record` infers a rule"
-            yield "many_alternatives", where, message
+    elif is_mapping(value) and is_sequence(among := value.get("$any_of")) and _are_ids(among):
+        message = f"{len(among)} values of earlier runs, and the next has another: `goldens record` infers a rule"
+        yield "many_alternatives", where, message
+
+
+def _are_ids(values: Sequence[JsonValue]) -> bool:
+    """Whether values are many texts with digits."""
+    return len(values) >= _MANY_VALUES and all(isinstance(one, str) and any(map(str.isdigit, one)) for one in values)
 
 
 def _in_value(value: JsonValue, where: ValuePath) -> Iterator[_Found]:

@@ -76,13 +76,18 @@ def propose(
 def _why_not(result: SessionResult) -> str | None:
     """Return why a session proves nothing; None if all its calls may have been right."""
     session = result.session
-    calls = [] if session is None else [call for turn in session.turns for call in turn.calls if not call.rejected]
-    if session is None or not calls:
-        return "no tool was called"
-    if session.incomplete or session.ambiguous:
+    if session is None or session.incomplete or session.ambiguous:
         return "recorded incompletely, or with several session ids"
+    calls = [call for turn in session.turns for call in turn.calls if not call.rejected]
+    if not calls:
+        return "no tool was called"
     if not writable_user_text(session.turns[0]):
         return "the user's first message was not captured"
+    return _why_wrong(result, calls)
+
+
+def _why_wrong(result: SessionResult, calls: Sequence[ToolCall]) -> str | None:
+    """Return what is wrong with a session's calls, as far as can be known."""
     if failed := [call.name for call in _never_mended(calls)]:
         return f"a call failed: {listed(map(shown_name, failed))}"
     if refused := [".".join((tool, *way)) for (tool, way), _ in _failures(result, _SCHEMA)]:

@@ -227,9 +227,14 @@ def _notices(
     for call in calls:
         for argument, why in call.unknown.items():
             yield f"{shown_name(call.name)}: {shown_name(argument)} was {why}: not written"
-    if (failed := [call for call in calls if call.failed]) and not inferred:
-        names = ", ".join(dict.fromkeys(shown_name(call.name) for call in failed))
-        yield f"{counted(len(failed), 'call')} failed when recorded ({names}), and the golden expects them all the same"
+    if not inferred:
+        yield from _of_failed(calls)
+
+
+def _of_failed(calls: Iterable[RecordedCall]) -> Iterator[str]:
+    if failed := [shown_name(call.name) for call in calls if call.failed]:
+        names, number = ", ".join(dict.fromkeys(failed)), counted(len(failed), "call")
+        yield f"{number} failed when recorded ({names}), and the golden expects them all the same"
 
 
 # What sessions did, as golden files can write it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -52,22 +53,26 @@ def _of_tool(task: RecordedTask, tool: str) -> Iterator[CallCluster]:
     clusters: list[dict[int, SeenCall]] = []
     # The longest list first, so that the others find their partners in it.
     for number in sorted(range(len(of_runs)), key=lambda index: (-len(of_runs[index]), index)):
-        calls, known = of_runs[number], list(enumerate(clusters))
+        calls = of_runs[number]
         pairs = sorted(
             (-max(_alike(keys[id(call)], keys[id(other)]) for other in cluster.values()), abs(mine - its), mine, its)
             for mine, call in enumerate(calls)
-            for its, cluster in known
+            for its, cluster in enumerate(clusters)
         )
-        placed: set[int] = set()
-        taken: set[int] = set()
-        for alike, _, mine, its in pairs:
-            if mine in placed or its in taken or (alike == 0 and only_reads(tool)):
-                continue
-            placed.add(mine)
-            taken.add(its)
+        placed = _best_first(pairs[: bisect_left(pairs, (0,))] if only_reads(tool) else pairs)
+        for mine, its in placed.items():
             clusters[its][number] = calls[mine]
         clusters += [{number: call} for mine, call in enumerate(calls) if mine not in placed]
     return (CallCluster(tool, calls) for calls in clusters)
+
+
+def _best_first(pairs: Sequence[tuple[float, int, int, int]]) -> dict[int, int]:
+    """Return the cluster of each call, of pairs of a call and a cluster, the best first."""
+    placed: dict[int, int] = {}
+    for _alike, _apart, mine, its in pairs:
+        if mine not in placed and its not in placed.values():
+            placed[mine] = its
+    return placed
 
 
 def _keys(call: SeenCall) -> dict[tuple[str, ...], object]:

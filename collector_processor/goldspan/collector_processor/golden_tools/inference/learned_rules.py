@@ -7,6 +7,7 @@ generated ids, dates that count from today, ids of a result, prose.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -33,10 +34,11 @@ MOST_FAILURES = 0.02
 """The share of unseen runs that a matcher may reject and still be taken."""
 UNEXPLAINED = 0.1
 """Up to this share, variation that no matcher explains is a matter for a person: the values seen are kept."""
-_MOST_CHOICES = 6
+_MOST_CHOICES, _LONGEST_CHOICE = 6, 24
 _ENOUGH_LISTS = 10
 """So many lists that all came in one order, and the order is taken to matter."""
 _FEW_PLACES = 3
+_ABOUT_A_YEAR = 400
 _MOSTLY = 0.6
 _ABSENT: JsonValue = {"$absent": True}
 
@@ -122,13 +124,15 @@ def _permuting_together(places: Mapping[Argument, Sequence[Place]]) -> dict[Argu
             lists[tool].append(field)
     for tool, fields in lists.items():
         calls = [call for _, of_place in places[tool, fields[0]] for call in of_place]
-        alike = all(
-            all(field in call.args for field in fields) and len({len(call.args[field]) for field in fields}) == 1
-            for call in calls
-        )
-        if len(fields) > 1 and alike and any(len(call.args[fields[0]]) > 1 for call in calls):
+        if len(fields) > 1 and _are_of_one_length(fields, calls):
             found[tool, fields[0]] = [field[0] for field in fields[1:]]
     return found
+
+
+def _are_of_one_length(fields: Sequence[Field], calls: Sequence[SeenCall]) -> bool:
+    """Whether lists have as many elements as each other in each call, and more than one in some call."""
+    lengths = [{len(call.args[field]) if field in call.args else -1 for field in fields} for call in calls]
+    return all(len(one) == 1 for one in lengths) and any(max(one) > 1 for one in lengths)
 
 
 def _rule(
@@ -215,16 +219,24 @@ def _order_is_open(places: Sequence[Place]) -> bool:
 def _pooled(places: Sequence[Place], together: Sequence[str]) -> PooledValues:
     """Look at an argument over all tasks."""
     flat = [(value, call) for values, calls in places for value, call in zip(values, calls, strict=True)]
-    varies = any(len(set(map(canonical, values))) > 1 for values, _ in places)
-    distinct = {canonical(value): value for value, _ in flat}
-    plain = all(
-        isinstance(value, bool) or (isinstance(value, str) and len(value) <= 24 and not any(map(str.isdigit, value)))
-        for value in distinct.values()
+    common_keys = _common_keys([value for value, _ in flat])
+    return PooledValues(_choices(places), _mentioned(flat, len(places)), common_keys, together)
+
+
+def _choices(places: Sequence[Place]) -> list[JsonValue]:
+    """Return the values of an argument that varies in a task and has few values in all; else none."""
+    passed = [value for values, _ in places for value in values]
+    distinct = {canonical(value): value for value in passed}
+    if len(distinct) > min(_MOST_CHOICES, (len(passed) - 1) // 2) or not all(map(_is_choice, distinct.values())):
+        return []
+    varied = [values for values, _ in places if len(set(map(canonical, values))) > 1]
+    return list({canonical(value): value for values in varied for value in values}.values())
+
+
+def _is_choice(value: JsonValue) -> bool:
+    return isinstance(value, bool) or (
+        isinstance(value, str) and len(value) <= _LONGEST_CHOICE and not any(map(str.isdigit, value))
     )
-    closed = varies and plain and len(distinct) <= _MOST_CHOICES and len(distinct) < len(flat) / 2
-    varied = [value for values, _ in places if len(set(map(canonical, values))) > 1 for value in values]
-    choices = list({canonical(value): value for value in varied}.values()) if closed else []
-    return PooledValues(choices, _mentioned(flat, len(places)), _common_keys([value for value, _ in flat]), together)
 
 
 def _common_keys(values: Sequence[JsonValue]) -> frozenset[str]:
@@ -269,21 +281,32 @@ def _prior(places: Sequence[Place], pool: PooledValues, fitting: Set[str], write
     texts = [value for value, _ in flat if isinstance(value, str)]
     if len(texts) < len(flat) or not texts:
         return None
-    distinct = len(set(texts))
-    prose = sum(len(text.split()) >= 3 and len(text) >= 20 for text in texts) > _MOSTLY * len(texts)
-    if prose and distinct > 0.4 * len(places) and sum(call.was_said(text) for text, call in flat) < 0.5 * len(flat):
+    if _is_prose(texts, len(places)) and sum(call.was_said(text) for text, call in flat) < 0.5 * len(flat):
         return "mentions" if pool.mentions else "key_facts" if "key_facts" in fitting else "type"
-    if all(map(is_surely_generated, texts)) and not any(call.is_grounded(text) for text, call in flat):
+    grounded = sum(call.is_grounded(text) for text, call in flat)
+    if all(map(is_surely_generated, texts)) and not grounded:
         return "generated"
-    ungrounded = sum(call.is_grounded(text) for text, call in flat) < 0.5 * len(flat)
-    near = (days_from_call(text, call) for text, call in flat)
-    if "relative_date" in fitting and ungrounded and all(one is not None and abs(one[0]) < 400 for one in near):
+    if "relative_date" in fitting and grounded < 0.5 * len(flat) and all(itertools.starmap(_is_near, flat)):
         return "relative_date"
-    if "from_result" in fitting and all(
-        not call.was_said(text) and any(origin.tool in writes for origin in call.origins(text)) for text, call in flat
-    ):
+    if "from_result" in fitting and all(_comes_from(writes, text, call) for text, call in flat):
         return "from_result"
     return None
+
+
+def _is_prose(texts: Sequence[str], places: int) -> bool:
+    long = sum(len(text.split()) >= 3 and len(text) >= 20 for text in texts)
+    return long > _MOSTLY * len(texts) and len(set(texts)) > 0.4 * places
+
+
+def _is_near(text: JsonValue, call: SeenCall) -> bool:
+    """Whether a text is a date about a year away at most."""
+    found = days_from_call(text, call)
+    return found is not None and abs(found[0]) < _ABOUT_A_YEAR
+
+
+def _comes_from(writes: Set[str], text: JsonValue, call: SeenCall) -> bool:
+    """Whether the user did not say a text, and a writing call returned it."""
+    return not call.was_said(text) and any(origin.tool in writes for origin in call.origins(text))
 
 
 def expected_arguments(cluster: CallCluster, rules: Mapping[Argument, LearnedRule]) -> dict[Field, JsonValue]:

@@ -19,6 +19,10 @@ _LEAST_TEXT = 12
 """Shorter texts, such as a greeting, begin conversations of many tasks."""
 
 
+_Key = tuple[str, str]
+"""A field that joins goldens with sessions, and what stands there."""
+
+
 class RunGroup(NamedTuple):
     """Sessions that are runs of one task."""
 
@@ -37,27 +41,24 @@ def group_runs(
     """
     if pattern is not None:
         return _grouped(sessions, [("session_pattern", pattern)] * len(sessions))
-    if by_user_text:
-        return _grouped(sessions, [_by_text(session) or ("session", session.id) for session in sessions])
     if runs is not None:
         return _grouped(sessions, [_by_template(session.id, runs) for session in sessions])
-    ids = [("session", session.id) for session in sessions]
-    texts = [_by_text(session) for session in sessions]
-    parts = [_by_id(session) for session in sessions]
-    if max(Counter(ids).values(), default=0) > 1:
-        return _grouped(sessions, ids)
-    if _repeat(texts) and _name_tasks(texts, parts):
-        return _grouped(sessions, [text or one for text, one in zip(texts, ids, strict=True)])
-    if _repeat(parts):
-        return _grouped(sessions, [part or one for part, one in zip(parts, ids, strict=True)])
+    keys = list(map(_by_text, sessions)) if by_user_text else _keys(sessions)
+    return _grouped(sessions, [key or ("session", one.id) for key, one in zip(keys, sessions, strict=True)])
+
+
+def _keys(sessions: Sequence[Session]) -> Sequence[_Key | None]:
+    """Return what tells tasks apart; None where only the session's id does."""
+    texts, parts = list(map(_by_text, sessions)), list(map(_by_id, sessions))
     ends = [_by_last_number(session.id) for session in sessions]
-    if _repeat(ends) and _same_tools(sessions, ends):
-        return _grouped(sessions, [end or one for end, one in zip(ends, ids, strict=True)])
-    return _grouped(sessions, ids)
-
-
-_Key = tuple[str, str]
-"""A field that joins goldens with sessions, and what stands there."""
+    if len({session.id for session in sessions}) == len(sessions):
+        if _repeat(texts) and _name_tasks(texts, parts):
+            return texts
+        if _repeat(parts):
+            return parts
+        if _repeat(ends) and _same_tools(sessions, ends):
+            return ends
+    return [None] * len(sessions)
 
 
 def _grouped(sessions: Sequence[Session], keys: Sequence[_Key]) -> list[RunGroup]:
