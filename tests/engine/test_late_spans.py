@@ -68,17 +68,6 @@ def test_turns_soon_after_a_dropped_run_are_late_until_it_is_forgotten_whatever_
     assert labels_of(3, 20_000.0) == [Label.PASS]
 
 
-def test_a_span_that_comes_again_is_released_in_time_and_with_the_spans_after_it() -> None:
-    engine = Engine(GOLDENS, EngineSettings(settle=100, hold_timeout=20))
-    spans = [tool(f"{number:032x}", "tool", parent="root", session="s", end=2 + number) for number in range(3)]
-    for span in spans:
-        assert engine.feed(span, 0.0)
-    for now in (5.0, 10.0, 15.0):
-        assert engine.feed(spans[0].changed(version=(int(now * 1e9), 0, "")), now)
-        assert not engine.poll(now).released
-    assert engine.poll(20.0).released == {span.ref for span in spans}
-
-
 def test_dropped_turns_that_follow_each_other_within_a_gap_are_one_run() -> None:
     reading = TraceReading()
     for at, (start, end) in enumerate([(1, 5), (8, 12), (100, 110), (102, 103)]):

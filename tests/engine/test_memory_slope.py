@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from goldspan.collector_processor import ToolParameterMatchExporter
-from goldspan.collector_processor.engine import reading_policy, sessions_without_golden
+from goldspan.collector_processor.engine import reading_policy
 from goldspan.collector_processor.engine.store import MemoryStore
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, ExportRequest
@@ -151,7 +151,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is remembered of sessions and traces that are gone is bounded in number: let the bounds be reached soon."""
     monkeypatch.setattr(reading_policy, "_MAX_REMEMBERED_LOSSES", 50)
     monkeypatch.setattr(reading_policy, "_MAX_UNWANTED", 50)
-    monkeypatch.setattr(sessions_without_golden, "MAX_REMEMBERED", 50)
+    monkeypatch.setattr(reading_policy, "MAX_REMEMBERED", 50)
     monkeypatch.setattr(MemoryStore.__init__, "__defaults__", (50,))
 
 

@@ -1,10 +1,11 @@
-"""The buffer of unread spans: what it drops first, and what it remembers of traces that lost some."""
+"""Unread spans: what is dropped first, and what is remembered of traces that lost some. Held spans: which leave."""
 
 from __future__ import annotations
 
 import pytest
 
-from goldspan.collector_processor.engine.reading_policy import SpanBuffer
+from goldspan.collector_processor.engine.reading_policy import HeldSpans, SpanBuffer
+from goldspan.scoring.sessions import SpanRef
 
 
 def buffer(*, retention: float = 60.0, max_bytes: int = 1_000) -> SpanBuffer[str, str]:
@@ -70,3 +71,26 @@ def test_traces_that_nobody_wants_are_forgotten_where_nothing_is_kept_of_them(mo
         unread.expire(100.0)
     assert "kept" in unread.unwanted
     assert len(unread.unwanted) < 20
+
+
+def test_a_span_that_comes_again_is_released_in_time_and_with_the_spans_after_it() -> None:
+    held = HeldSpans[str]()
+    refs = [SpanRef("1" * 32, f"{number:016x}") for number in range(3)]
+    assert all(held.add(ref, "span", 1, 0.0) for ref in refs)
+    for now in (5.0, 10.0, 15.0):
+        assert not held.add(refs[0], "newer", 1, now)
+        assert not held.release_older(now - 20.0)
+    assert [one.ref for one in held.release_older(0.0)] == refs
+    assert (len(held), held.size) == (0, 0)
+
+
+def test_spans_with_attributes_can_be_left_for_whoever_notes_their_scores() -> None:
+    held = HeldSpans[str]()
+    refs = [SpanRef("1" * 32, f"{number:016x}") for number in range(2)]
+    for ref in refs:
+        held.add(ref, "span", 1, 0.0)
+    scored = held.get(refs[0])
+    assert scored is not None
+    scored.annotate("m", {"m.score": 1.0})
+    assert [one.ref for one in held.release_older(0.0, scored=False)] == refs[1:]
+    assert [one.ref for one in held.release_older(0.0)] == refs[:1]

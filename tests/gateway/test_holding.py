@@ -195,6 +195,49 @@ def test_a_span_that_waited_too_long_leaves_and_its_result_comes_as_an_event() -
         until(lambda: any(event.get("gen_ai.evaluation.score.value") == 0.0 for event in gateway.downstream.events()))
 
 
+def test_a_span_that_waited_too_long_leaves_while_a_large_session_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    judging, go_on = threading.Event(), threading.Event()
+    score = SessionScorer.score
+
+    def slow(scorer: SessionScorer, state: Any, *args: Any, **options: Any) -> None:
+        if state.id == "large":
+            judging.set()
+            go_on.wait(30.0)
+        score(scorer, state, *args, **options)
+
+    monkeypatch.setattr(SessionScorer, "score", slow)
+    engine = EngineSettings(settle=0.4, hold_timeout=0.8, run_idle=60.0)
+    with Gateway(goldens("wanted", "large"), engine=engine) as gateway:
+        gateway.send(turn("large"))
+        time.sleep(0.2)
+        gateway.send(turn("wanted", 1))
+        assert judging.wait(10.0)
+        until(lambda: len(gateway.downstream.spans()) == 4)
+        assert gateway.counts("released_early_spans_total") == 4
+        go_on.set()
+        until(lambda: len(gateway.downstream.said()) == 4)
+    assert not any(scores(gateway.downstream))
+
+
+def test_requests_have_half_of_the_time_while_sessions_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each was followed by a portion of judging, however long that takes."""
+    score = SessionScorer.score
+
+    def slow(*args: Any, **options: Any) -> None:
+        time.sleep(0.01)
+        score(*args, **options)
+
+    names = [f"s-{number}" for number in range(300)]
+    with Gateway(goldens(*names), engine=EngineSettings(settle=0.1, hold_timeout=60.0, run_idle=60.0)) as gateway:
+        monkeypatch.setattr(SessionScorer, "score", slow)
+        gateway.send(*(turn(name, number) for number, name in enumerate(names)))
+        time.sleep(0.5)
+        gateway.send(*(turn("nobody", number) for number in range(50)))
+        until(lambda: gateway.counts("backlog_bytes") == 0)
+        assert gateway.counts("held_spans") > 300, "most were judged before the last request was received"
+        monkeypatch.undo()
+
+
 def test_what_is_held_is_bounded_in_bytes() -> None:
     with Gateway(goldens("wanted"), engine=EngineSettings(settle=60.0), max_held_bytes=2000) as gateway:
         for number in range(6):

@@ -228,10 +228,10 @@ def test_every_thread_lives_and_everything_arrives_after_hundreds_of_malformed_a
             assert {running.post(body) for body in bodies} == {200}
             until(lambda: raw.attempts >= 300, seconds=60)
             assert running.get("/readyz").status == 200
-            assert threads_of(running) == {"engine": 1, "delivery": 4, "reload": 1}
+            assert threads_of(running) == {"engine": 1, "release": 1, "delivery": 4, "reload": 1}
             raw.answer = lambda: GOOD
             until(lambda: set(bodies) <= set(raw.accepted), seconds=30)
-            assert threads_of(running) == {"engine": 1, "delivery": 4, "reload": 1}
+            assert threads_of(running) == {"engine": 1, "release": 1, "delivery": 4, "reload": 1}
             assert running.end() == 0
     assert running.log[-1]["message"] == "shut down: everything was judged and delivered"
     warnings = [line for line in running.log if line["level"] == "warning"]

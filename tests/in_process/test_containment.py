@@ -136,7 +136,6 @@ def test_an_engine_that_forgets_a_span_cannot_keep_it(make_rig: MakeRig, monkeyp
     monkeypatch.setattr(Engine, "feed", lambda *_: True)
     monkeypatch.setattr(Engine, "poll", lambda *_: EngineOutput())
     monkeypatch.setattr(Engine, "deadline", lambda *_: None)
-    monkeypatch.setattr(span_pipeline, "_GRACE", 0.05)
     rig = make_rig(hold_timeout=0.05)
     rig.turn()
     assert set(rig.exported()) == {"chat test-model", "GET 0"}

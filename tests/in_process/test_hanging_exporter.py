@@ -196,7 +196,7 @@ def test_a_system_exit_is_what_it_is_to_a_batch_span_processor(
 
 def test_a_system_exit_costs_one_batch_of_the_held_spans(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(span_pipeline, "MAX_BATCH", 1)
-    monkeypatch.setattr(span_pipeline, "_GRACE", 0.05)
+    monkeypatch.setattr(span_pipeline, "_PAUSE", 0.05)
     rig = make_rig(inner=Exiting(lambda n: n == TURN - 1), settle=0.1)
     rig.turn()  # both held spans leave by the timer, one by one
     until(lambda: len(rig.inner.spans) == TURN - 1)

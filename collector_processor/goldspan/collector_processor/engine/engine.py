@@ -45,6 +45,11 @@ from goldspan.scoring.goldens.golden import GoldenIndex
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import SpanRef
 
+AT_ONCE = 128
+"""Traces and sessions that a door lets an engine judge at once: between them it passes on what came meanwhile."""
+_ONE = 100
+"""A trace with so many records, or a session with so many results, is judged in the time of two small ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineOutput:
@@ -52,7 +57,10 @@ class EngineOutput:
 
     evaluations: tuple[Evaluation, ...] = ()
     released: frozenset[SpanRef] = frozenset()
-    """Held spans that need not wait any longer: their evaluations, if any, are in this output or an earlier one."""
+    """Held spans that need not wait any longer: their evaluations, if any, are in this output or an earlier one.
+
+    The door itself releases those that have waited for `hold_timeout`, also while the engine judges.
+    """
     sessions: tuple[SessionResult, ...] = ()
     """Complete runs, for reports; a later result of the same session and run replaces an earlier one."""
     problems: tuple[Problem, ...] = ()
@@ -79,7 +87,7 @@ class Engine:
         self._without_ids = 0
         """Spans without ids so far: each has a number of its own, also after those before it were dropped."""
         self._new_roots: dict[str, None] = {}
-        self._held: dict[SpanRef, float] = {}
+        self._held: set[SpanRef] = set()
         self._pending = OutputBuilder()
 
     # Input.
@@ -121,8 +129,8 @@ class Engine:
         if root and (trace.recognised or fact.session_keys):
             self._new_roots[trace.trace_id] = None
         hold = self._machine.may_get_score(trace, fact, root=root)
-        if hold and fact.ref not in self._held:  # a span that comes again waits no longer for it
-            self._held[fact.ref] = now
+        if hold and fact.ref not in self._held:
+            self._held.add(fact.ref)
             trace.held.append(fact.ref)
         self._evict_excess(now)
         return hold
@@ -150,30 +158,29 @@ class Engine:
     # Time.
 
     def poll(self, now: float, most: int | None = None) -> EngineOutput:
-        """Return what is due at this time; with `most`, of at most so many traces and sessions, the earliest first."""
+        """Return what is due at this time, the earliest first.
+
+        With `most`, of at most so many traces and sessions; one with many records counts as several.
+        """
         now = self._tick(now)
         self._records -= self._store.drop_plain(now - self.settings.trace_retention)
         output = OutputBuilder()
         self._release_unwanted(output)
         done = 0
         while self._due and self._due[0][0] <= now and (most is None or done < most):
-            done += 1
             when, _, kind, key = heapq.heappop(self._due)
             state = self._store.trace(key) if kind == "trace" else self._store.session(key)
             if state is None or state.due != when:
                 continue
             state.due = None
             if isinstance(state, TraceState):
+                done += 1 + state.size // _ONE
                 self._complete_trace(state, now, output)
             else:
+                done += 1 + len(state.results) // _ONE
                 self._advance_session(state, now, output)
         for session_id in output.touched:
             self._score(session_id, output)
-        for ref, since in self._held.items():
-            if now - since < self.settings.hold_timeout:
-                break
-            output.released.add(ref)
-            self.stats.held_past_timeout += 1
         return self._output(output)
 
     def flush(self, now: float, *, end_of_input: bool = False) -> EngineOutput:
@@ -195,8 +202,6 @@ class Engine:
     def deadline(self) -> float | None:
         """Return when `poll` will have something to do, or None."""
         times = [self._due[0][0]] if self._due else []
-        if self._held:
-            times.append(next(iter(self._held.values())) + self.settings.hold_timeout)
         if self._new_roots or self._pending.released:
             times.append(self._now)
         return min(times, default=None)
@@ -272,9 +277,8 @@ class Engine:
 
     def _output(self, output: OutputBuilder) -> EngineOutput:
         earlier, self._pending = self._pending, OutputBuilder()
-        released = (output.released | earlier.released) & self._held.keys()
-        for ref in released:
-            del self._held[ref]
+        released = (output.released | earlier.released) & self._held
+        self._held -= released
         return EngineOutput(
             evaluations=(*earlier.evaluations, *output.evaluations),
             released=frozenset(released),

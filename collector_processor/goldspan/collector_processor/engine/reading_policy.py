@@ -22,9 +22,10 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from goldspan.collector_processor.emit.evaluation import Attributes, AttributeValue
@@ -440,9 +441,10 @@ class HeldSpan(Generic[Span]):
 
 
 class HeldSpans(Generic[Span]):
-    """Held spans by their ids, oldest first. For one thread."""
+    """Held spans by their ids, oldest first. With a re-entrant `lock`, several threads may use them."""
 
-    def __init__(self) -> None:
+    def __init__(self, lock: AbstractContextManager[object] | None = None) -> None:
+        self._lock = lock or nullcontext()
         self._spans: dict[SpanRef, HeldSpan[Span]] = {}
         self.size = 0
         """Estimated bytes of all of them."""
@@ -456,44 +458,51 @@ class HeldSpans(Generic[Span]):
 
     def add(self, ref: SpanRef, span: Span, size: int, now: float) -> bool:
         """Hold a span. False if a span with these ids is held already: the second one must not be lost."""
-        if ref in self._spans:
-            return False
-        self._spans[ref] = HeldSpan(ref, span, now, size)
-        self.size += size
-        return True
+        with self._lock:
+            if ref in self._spans:
+                return False
+            self._spans[ref] = HeldSpan(ref, span, now, size)
+            self.size += size
+            return True
 
     def hold_again(self, spans: Iterable[HeldSpan[Span]]) -> None:
         """Hold spans that were released and could not be sent yet; they are the oldest."""
         again = {held.ref: held for held in spans}
-        self._spans = {**again, **self._spans}
-        self.size += sum(held.size for held in again.values())
+        with self._lock:
+            self._spans = {**again, **self._spans}
+            self.size += sum(held.size for held in again.values())
 
     def release(self, refs: Iterable[SpanRef]) -> list[HeldSpan[Span]]:
         """Remove and return those of these spans that are held, oldest first."""
-        released = [held for ref in refs if (held := self._spans.pop(ref, None)) is not None]
-        self.size -= sum(held.size for held in released)
+        with self._lock:
+            released = [held for ref in refs if (held := self._spans.pop(ref, None)) is not None]
+            self.size -= sum(held.size for held in released)
         return sorted(released, key=lambda held: held.since)
 
     def release_all(self) -> list[HeldSpan[Span]]:
         """Remove and return all held spans."""
-        return self.release(list(self._spans))
+        with self._lock:
+            return self.release(list(self._spans))
 
-    def release_older(self, since: float) -> list[HeldSpan[Span]]:
-        """Remove and return the spans that came at `since` or before."""
-        return self.release([ref for ref, held in self._spans.items() if held.since <= since])
+    def release_older(self, since: float, *, scored: bool = True) -> list[HeldSpan[Span]]:
+        """Remove and return the spans that came at `since` or before; `scored`: also those that have attributes."""
+        with self._lock:
+            older = takewhile(lambda held: held.since <= since, self._spans.values())
+            return self.release([held.ref for held in older if scored or not held.attributes])
 
     def release_excess(self, max_spans: float, max_bytes: int) -> tuple[list[HeldSpan[Span]], str]:
         """Remove and return the oldest spans beyond these limits, and the name of the limit that was reached."""
         excess: list[SpanRef] = []
-        left, limit = self.size, ""
-        for ref, held in self._spans.items():
-            if (too_many := len(self) - len(excess) > max_spans) or left > max_bytes:
-                limit = "max_held_spans" if too_many else "max_held_bytes"
-                excess.append(ref)
-                left -= held.size
-            else:
-                break
-        return self.release(excess), limit
+        with self._lock:
+            left, limit = self.size, ""
+            for ref, held in self._spans.items():
+                if (too_many := len(self) - len(excess) > max_spans) or left > max_bytes:
+                    limit = "max_held_spans" if too_many else "max_held_bytes"
+                    excess.append(ref)
+                    left -= held.size
+                else:
+                    break
+            return self.release(excess), limit
 
     def oldest(self) -> float | None:
         """Return when the oldest held span came."""

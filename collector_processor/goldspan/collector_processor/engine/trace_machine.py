@@ -43,7 +43,7 @@ class EngineSettings:
     settle: float = 1.0
     """A turn whose root has ended is complete after so long without new records in its trace."""
     hold_timeout: float = 20.0
-    """Held spans wait no longer for their turn; a turn waits no longer for a caller in another process."""
+    """A turn waits no longer for a caller in another process; nor does a door hold spans longer."""
     caller_timeout: float = 600.0
     """How long a turn waits for a parent in its own process that was not seen: its agent is still running."""
     run_idle: float = 60.0
@@ -86,7 +86,6 @@ class EngineStats:
     """Records of traces and runs that were dropped, so that they can correct nothing."""
     evicted_sessions: int = 0
     sessions_without_golden: int = 0
-    held_past_timeout: int = 0
 
 
 OnProblem = Callable[[Problem], object]

@@ -264,9 +264,12 @@ class GatewayPipeline:
         )
         if self._journal is not None:
             self._recover(self._journal)
+        self._closing = threading.Event()
         self._thread = GuardedThread("engine", self._run, self._failed)
+        self.threads = [self._thread, GuardedThread("release", self._release, self._failed), *self.dispatcher.threads]
         self.dispatcher.start()
-        self._thread.start()
+        for thread in self.threads[:2]:
+            thread.start()
         if self.judge is not None:
             self.judge.thread.start()
 
@@ -277,30 +280,40 @@ class GatewayPipeline:
     # The worker's thread.
 
     def _run(self) -> None:
-        next_tick = 0.0
+        next_tick = next_poll = 0.0
         while True:
             try:
                 work = self._queue.get(timeout=self._pause())
             except queue.Empty:
                 work = _nothing
-            now = self._now()
+                next_poll = 0.0
             if work is None:
                 break
-            self._do(work, now)
+            self._do(work, self._now())
             self._note_deliveries()
+            now = self._now()
             if self._flushed.is_set():
                 self.worker.is_busy = False  # nothing more is judged: it could not be delivered any more
                 if now >= next_tick:
                     self._do(self.worker.commit, now)
                     next_tick = now + _TICK
-            elif now >= next_tick:
+                continue
+            if now >= next_tick:
                 self._do(self._receive_bodies, now)
                 self._do(self.worker.tick, now)
-                next_tick = now + _TICK
-            elif self.worker.is_busy:
+            elif self.worker.is_busy and now >= next_poll:
                 self._do(self.worker.poll, now)
+            else:
+                continue
+            next_poll = 2 * self._now() - now  # requests that wait have as much time
+            next_tick = max(next_poll, next_tick if now < next_tick else now + _TICK)
         self._note_deliveries()
         self._do(self.worker.commit, self._now())
+
+    def _release(self) -> None:
+        """Send spans that were held for too long, while the worker judges a large session."""
+        while not self._closing.wait(_TICK):
+            self.worker.release_overdue(self._now(), beside_worker=True)
 
     def _pause(self) -> float:
         """Return how many seconds to wait for work."""
@@ -398,6 +411,7 @@ class GatewayPipeline:
         self.dispatcher.close(max(0.0, end - time.monotonic()))
         self._queue.put(None)
         self._thread.join(max(1.0, end - time.monotonic()))
+        self._closing.set()
         everything = flushed.is_set() and self._thread.has_ended and not self._undelivered
         if self._journal is not None and self._thread.has_ended:
             self._journal.close()
@@ -447,7 +461,7 @@ class GatewayPipeline:
     def not_ready_reason(self) -> str | None:
         """Return why requests cannot be accepted, worked on or delivered now; None if they can."""
         full = None if self._journal is None else self._journal.not_ready_reason
-        return full or why_not_running([self._thread, *self.dispatcher.threads])
+        return full or why_not_running(self.threads)
 
     # Counts.
 
@@ -485,7 +499,7 @@ class GatewayPipeline:
         for signal, seconds in dispatcher.stalled_seconds():
             yield "goldspan_delivery_stalled_seconds", {"signal": signal.value}, seconds
         judge = self.judge
-        yield from thread_metrics([self._thread, *dispatcher.threads, *([] if judge is None else [judge.thread])])
+        yield from thread_metrics([*self.threads, *([] if judge is None else [judge.thread])])
         if judge is not None:
             yield from judge.samples()
         yield from dispatcher.delays.samples("goldspan_delivery_delay_seconds")

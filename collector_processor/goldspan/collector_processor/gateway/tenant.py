@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from threading import RLock
 from typing import NamedTuple
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, span_attributes
@@ -21,7 +22,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     with_scores,
 )
 from goldspan.collector_processor.encoded_spans.trace_selection import KeyScanner, TraceSelection
-from goldspan.collector_processor.engine.engine import Engine, EngineOutput
+from goldspan.collector_processor.engine.engine import AT_ONCE, Engine, EngineOutput
 from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans
 from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.gateway.compressed_store import CompressedStore
@@ -36,8 +37,6 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
 
-_AT_ONCE = 128
-"""Traces and sessions that are judged at once: between them held spans leave, and requests are received."""
 _MAX_SPANS, _MAX_BYTES = 512, 4 << 20
 """The released spans in one request; a request that is larger has one span."""
 _METRICS_INTERVAL = 10.0
@@ -93,8 +92,6 @@ class TenantOutput:
 
     output: EngineOutput
     released: ReleasedSpans = ()
-    past_timeout: int = 0
-    """Released spans that reached `hold_timeout` before they had a score."""
 
 
 class TenantMetrics:
@@ -175,7 +172,7 @@ class Tenant:
             on_unmatched=self.engine.count_unmatched,
             on_problem=self._on_problem,
         )
-        self.held = HeldSpans[BodySpan]()
+        self.held = HeldSpans[BodySpan](RLock())
 
     def restart(self) -> None:
         """Replace an engine that failed: its state cannot be trusted. Unread spans stay."""
@@ -230,8 +227,7 @@ class Tenant:
         """Return a part of what is due; None if nothing is."""
         if not self.is_due(now):
             return None
-        before = self.engine.stats.held_past_timeout
-        return self._output(self.engine.poll(now, _AT_ONCE), self.engine.stats.held_past_timeout - before)
+        return self._output(self.engine.poll(now, AT_ONCE))
 
     def flush(self, now: float, *, end_of_input: bool) -> TenantOutput:
         """Return every turn that is ready, and release every span."""
@@ -250,8 +246,27 @@ class Tenant:
         """Send released spans: those with attributes after a commit, the others as a part of their bodies."""
         for some in _chunks([held for held in released if held.attributes]):
             self._outbox.send_after_commit(self._request_of(some), _refs_by_body(some))
-        for some in _chunks([held for held in released if not held.attributes]):
-            self._outbox.send(self._request_of(some), RequestSources(held=_refs_by_body(some)))
+        self._send_unscored([held for held in released if not held.attributes], self._outbox.send)
+
+    def release_overdue(self, now: float, *, beside_worker: bool) -> int:
+        """Send the spans that were held for `hold_timeout`, and return how many; `beside_worker`: in another thread.
+
+        That thread does what need not be noted before: those with attributes, and all if delivery is slow, can wait.
+        """
+        if beside_worker and self._outbox.is_slow:
+            return 0
+        released = self.held.release_older(now - self._settings.engine.hold_timeout, scored=not beside_worker)
+        if beside_worker:
+            self._send_unscored(released, self._outbox.send_at_once)
+        else:
+            self.send_released(released)
+        return len(released)
+
+    def _send_unscored(self, released: ReleasedSpans, send: Callable[[ExportRequest, RequestSources], object]) -> None:
+        for some in _chunks(released):
+            groups = (SpanGroup(held.span.envelope, [held.span.span]) for held in some)
+            request = ExportRequest(Signal.TRACES, join_request(groups), self.headers)
+            send(request, RequestSources(held=_refs_by_body(some)))
 
     def _request_of(self, released: ReleasedSpans) -> ExportRequest:
         scored = (
@@ -359,11 +374,11 @@ class Tenant:
                 trace.lost_text = True
         return record, wanted
 
-    def _output(self, output: EngineOutput, past_timeout: int = 0) -> TenantOutput:
+    def _output(self, output: EngineOutput) -> TenantOutput:
         for evaluation in output.evaluations:
             if (held := self.held.get(evaluation.target)) is not None:
                 self._annotate(held, evaluation)
-        return TenantOutput(output, self.held.release(output.released), past_timeout)
+        return TenantOutput(output, self.held.release(output.released))
 
     def _annotate(self, held: HeldSpan[BodySpan], evaluation: Evaluation) -> None:
         """Add the attributes of a result, in place of those that the client wrote under the same names."""

@@ -161,8 +161,15 @@ class Worker:
         """Judge a part of what is due, so that a backlog delays nothing else; `is_busy` tells whether more is due."""
         for tenant in self.tenants:
             self._step(tenant, tenant.poll, now)
+        self.release_overdue(now)
         self.emit_judged(now)
         self.is_busy = any(tenant.is_due(now) for tenant in self.tenants)
+
+    def release_overdue(self, now: float, *, beside_worker: bool = False) -> None:
+        """Send spans that were held for too long; `beside_worker`: in another thread, while this one may judge."""
+        for tenant in self.tenants:
+            if released := tenant.release_overdue(now, beside_worker=beside_worker):
+                self.released_early["hold_timeout"] += released
 
     def emit_judged(self, now: float) -> None:
         """Send the results that the background judge has by now."""
@@ -271,7 +278,6 @@ class Worker:
     def _emit(self, tenant: Tenant, step: TenantOutput, now: float) -> None:
         for problem in step.output.problems:
             self._on_problem(problem)
-        self.released_early["hold_timeout"] += step.past_timeout
         tenant.send_released(step.released)
         self._emit_results(tenant, step.output.evaluations, now)
         if self.journal is None:

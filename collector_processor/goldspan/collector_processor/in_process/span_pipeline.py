@@ -69,8 +69,8 @@ _LOG_DELAY = 1.0
 """Seconds until queued log records are read, if nothing is exported before."""
 _MANY_LOGS = 256
 """So many queued log records are read at once."""
-_GRACE = 1.0
-"""Seconds after `hold_timeout` after which a span is released even if the engine has not released it."""
+_PAUSE = 1.0
+"""Seconds after a failure until the next step."""
 _NOT_CAPTURED = (
     "calls are not scored since the arguments of tools are not recorded: switch the capture of content on, with most "
     "instrumentations by OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY. docs/switches.md has the others."
@@ -236,7 +236,7 @@ class SpanPipeline:
                     self._step(time.monotonic())
         except BaseException as error:  # noqa: BLE001 - SystemExit of the inner exporter would end the timer alone
             self._telemetry.failure("export", error)
-            self._timer.set(time.monotonic() + _GRACE)
+            self._timer.set(time.monotonic() + _PAUSE)
         if not locked:
             self._timer.set(time.monotonic() + LOCK_TIMEOUT)
 
@@ -252,7 +252,7 @@ class SpanPipeline:
                 yield True
         except Exception as error:  # noqa: BLE001 - an error in goldspan must not reach the agent
             self._telemetry.failure("goldspan", error)
-            self._timer.set(time.monotonic() + _GRACE)
+            self._timer.set(time.monotonic() + _PAUSE)
         finally:
             self._owner = outer
             self._lock.release()
@@ -264,7 +264,7 @@ class SpanPipeline:
         self._run_engine(lambda trace_filter: trace_filter.poll(now))
         excess, limit = self._held.release_excess(self._hold_settings.max_spans, self._hold_settings.max_bytes)
         self._release(excess, early=limit)
-        self._release(self._held.release_older(now - self._hold_settings.timeout - _GRACE), early="hold_timeout")
+        self._release(self._held.release_older(now - self._hold_settings.timeout), early="hold_timeout")
         self._end_step()
 
     def _hold(self, spans: Sequence[ReadableSpan], now: float) -> set[int]:
@@ -315,14 +315,7 @@ class SpanPipeline:
             self._metrics.record(output.evaluations)
         except Exception as error:  # noqa: BLE001 - so are meter providers
             self._telemetry.failure("metrics", error)
-        released = self._held.release(output.released)
-        overdue = time.monotonic() - self._hold_settings.timeout
-        self._telemetry.count(
-            names.RELEASED_EARLY,
-            sum(held.since <= overdue and not held.attributes for held in released),
-            "hold_timeout",
-        )
-        self._release(released)
+        self._release(self._held.release(output.released))
 
     def _report_joins(self, *, last: bool) -> None:
         """Log which sessions no golden wants, if that is new; a warning as long as no golden was seen."""
@@ -422,7 +415,7 @@ class SpanPipeline:
             self._telemetry.failure("engine", error)
             deadline = None
         oldest = self._held.oldest()
-        times = [deadline, None if oldest is None else oldest + self._hold_settings.timeout + _GRACE]
+        times = [deadline, None if oldest is None else oldest + self._hold_settings.timeout]
         self._timer.set(min((when for when in times if when is not None), default=None))
         if self._logs:
             # Queued during this step: the timer that was set for them may just have been overwritten.

@@ -16,7 +16,7 @@ from weakref import ref as weak_reference
 
 from opentelemetry.sdk.trace import ReadableSpan
 
-from goldspan.collector_processor.engine.engine import Engine, EngineOutput
+from goldspan.collector_processor.engine.engine import AT_ONCE, Engine, EngineOutput
 from goldspan.collector_processor.engine.reading_policy import (
     Decision,
     ReadingPolicy,
@@ -177,7 +177,7 @@ class TraceFilter:
             self._released.update(self._without_session.remove(trace))
         for trace in self._without_session.settled(now):
             self._end_without_session(trace)
-        return self._with_released(self.engine.poll(now))
+        return self._with_released(self.engine.poll(now, AT_ONCE))
 
     def flush(self, now: float, *, end_of_input: bool = False) -> EngineOutput:
         """Return all results there are, as `Engine.flush`."""

@@ -139,6 +139,7 @@ class StreamContext:
 class StageStats(EngineStats):
     """What one partition of a stage has counted since it was assigned. Most of its spans are passed on unread."""
 
+    held_past_timeout: int = 0
     problems: Counter[str] = field(default_factory=Counter[str])
     """Spans and rows that could not be read, and other mistakes in telemetry, by code."""
 

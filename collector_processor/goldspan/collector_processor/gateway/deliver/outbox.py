@@ -203,12 +203,21 @@ class Outbox:
 
     def send(self, request: ExportRequest, sources: RequestSources) -> None:
         """Send a part of bodies. It is in the body log: a row is written only where delivery is slow."""
-        if self._journal is not None and self._queue.is_slow:
+        if self.is_slow:
             if sources.forward_of is not None:
                 self.mark_forwarded(sources.forward_of)
             self.send_after_commit(request, sources.held)
         else:
-            self._queue.put(_pending(request, sources, None))
+            self.send_at_once(request, sources)
+
+    def send_at_once(self, request: ExportRequest, sources: RequestSources) -> None:
+        """Send a part of bodies. Any thread may call it."""
+        self._queue.put(_pending(request, sources, None))
+
+    @property
+    def is_slow(self) -> bool:
+        """So much waits in memory to be delivered that more should be in the journal."""
+        return self._journal is not None and self._queue.is_slow
 
     def send_after_commit(
         self, request: ExportRequest, held: Mapping[int, Sequence[SpanRef]] | None = None
