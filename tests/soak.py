@@ -60,7 +60,7 @@ SETTINGS = """
 {goldens}
 receivers: {{grpc: "127.0.0.1:0", http: "127.0.0.1:0"}}
 admin: {{listen: null}}
-scoring: {{settle: 200ms, hold_timeout: 2s, run_idle: 2s, sample: {sample}}}
+scoring: {{settle: 200ms, hold_timeout: 2s, run_idle: 2s, sample: {sample}, events: all}}
 journal: {{folder: {folder}/journal}}
 dead_letters: {{folder: {folder}/dead-letters}}
 export: {{endpoint: "{endpoint}", protocol: {protocol}, retry: {{initial: 100ms}}}}

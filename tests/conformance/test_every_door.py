@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.mappers import read_sessions
 from goldspan.scoring import Criterion, load_goldens
 from goldspan.scoring.goldens import GoldenIndex
@@ -36,11 +37,11 @@ def test_a_drawn_golden_is_answered_alike_by_every_door(name: str) -> None:
         agree(documents, goldens, scorer_of())
 
 
-def agree(documents: Documents, goldens: GoldenIndex, scorer: Scorer) -> Said:
+def agree(documents: Documents, goldens: GoldenIndex, scorer: Scorer, events: Events = Events.ALL) -> Said:
     """Every door says what a replay says; return it."""
-    expected = by_replay(documents, goldens, scorer)
+    expected = by_replay(documents, goldens, scorer, events)
     for door, through in DOORS.items():
-        assert through(documents, goldens, scorer) == expected, door
+        assert through(documents, goldens, scorer, events) == expected, door
     return expected
 
 
@@ -125,6 +126,7 @@ def test_a_call_has_the_tools_that_its_model_call_was_given() -> None:
     judged = [one for one in said.values() if one[f"{SCHEMA}.level"] == "call"]
     assert {one["gen_ai.evaluation.score.value"] for one in judged} == {1.0}
     assert len(judged) == 4
+    assert agree([TURN], GoldenIndex(sample=1.0), scorer_of(metrics=[SCHEMA]), Events.FINDINGS) == {}
 
 
 def test_a_default_is_that_of_the_list_in_force() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
@@ -27,16 +28,16 @@ Documents = Sequence[Mapping[str, Any]]
 LONG = 3600
 
 
-def by_replay(documents: Documents, goldens: GoldenIndex, scorer: Scorer) -> Said:
+def by_replay(documents: Documents, goldens: GoldenIndex, scorer: Scorer, events: Events = Events.ALL) -> Said:
     """What `goldspan score` says."""
     said, take = said_in()
     registry = DialectRegistry(join_attributes=goldens.join_attributes, definitions=True)
     found = views(documents, lambda _: None)
-    replay(found, goldens, registry, problems=[], consumers=[take], scorer=scorer)
+    replay(found, goldens, registry, problems=[], consumers=[take], scorer=scorer, events=events)
     return without_places(newest(said))
 
 
-def in_process(documents: Documents, goldens: GoldenIndex, scorer: Scorer) -> Said:
+def in_process(documents: Documents, goldens: GoldenIndex, scorer: Scorer, events: Events = Events.ALL) -> Said:
     """What the door in the agent's process says, five records at a time, out of order."""
     records: list[Any] = []
     for document in documents:
@@ -44,7 +45,7 @@ def in_process(documents: Documents, goldens: GoldenIndex, scorer: Scorer) -> Sa
     Random(len(records)).shuffle(records)
     metrics = [one.metric for one in scorer.metrics]
     times = {"settle": LONG, "run_idle": LONG, "hold_timeout": LONG}
-    rig = Rig(Inner(), goldens=goldens, metrics=metrics, sample=1.0, emit="findings", **times)
+    rig = Rig(Inner(), goldens=goldens, metrics=metrics, sample=1.0, emit=str(events), **times)
     for start in range(0, len(records), 5):
         some = records[start : start + 5]
         for record in some:
@@ -60,21 +61,23 @@ def in_process(documents: Documents, goldens: GoldenIndex, scorer: Scorer) -> Sa
     )
 
 
-def through_gateway(documents: Documents, goldens: GoldenIndex, scorer: Scorer) -> Said:
+def through_gateway(documents: Documents, goldens: GoldenIndex, scorer: Scorer, events: Events = Events.ALL) -> Said:
     """What the gateway says."""
-    engine = EngineSettings(settle=LONG, hold_timeout=LONG, run_idle=LONG, caller_timeout=LONG, scorer=scorer)
+    engine = EngineSettings(
+        settle=LONG, hold_timeout=LONG, run_idle=LONG, caller_timeout=LONG, scorer=scorer, events=events
+    )
     outlet = run(map(_request, documents), goldens, PipelineSettings(engine=engine))
     return without_places(newest(outlet.events()))
 
 
-def through_stream(documents: Documents, goldens: GoldenIndex, scorer: Scorer) -> Said:
+def through_stream(documents: Documents, goldens: GoldenIndex, scorer: Scorer, events: Events = Events.ALL) -> Said:
     """What both stages of a stream say, with workers that restart."""
-    stream = Stream(StreamContext.of(goldens, EngineSettings(scorer=scorer)), seed=len(documents))
+    stream = Stream(StreamContext.of(goldens, EngineSettings(scorer=scorer, events=events)), seed=len(documents))
     stream.run(stream.put(map(_request, documents)))
     return without_places(stream.said())
 
 
-DOORS: dict[str, Callable[[Documents, GoldenIndex, Scorer], Said]] = {
+DOORS: dict[str, Callable[[Documents, GoldenIndex, Scorer, Events], Said]] = {
     "in process": in_process,
     "gateway": through_gateway,
     "stream": through_stream,
