@@ -488,7 +488,7 @@ BY_SHAPE = DialectTable(
     extra_markers=frozenset(
         {
             *("span.type", "span.kind", "span_kind", "spanType", "operation.type", "gen_ai.span.kind"),
-            *("agentops.span.kind", "lmnr.span.type", "langwatch.span.type"),
+            *("agentops.span.kind", "lmnr.span.type", "langwatch.span.type", "honeyhive_event_type"),
             *("function.name", "function_name", "function.arguments", "function.args", "function_args"),
             *("arguments", "args", "input", "inputs", "input.value", "parameters", "params"),
         }
