@@ -336,7 +336,7 @@ def _hint(expected: JsonValue, actual: JsonValue) -> str:
         return "the same instant: use $datetime"
     if has_dollar_keys(expected) or type(expected) is not type(actual):
         return ""
-    if isinstance(expected, str):
+    if isinstance(expected, str) and isinstance(actual, str):
         if UUID.fullmatch(expected) and UUID.fullmatch(actual):
             return "both are made up: use $generated"
         if expected.casefold() == actual.casefold():

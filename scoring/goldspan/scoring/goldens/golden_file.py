@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, cast
@@ -19,11 +17,9 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, cast
 from pydantic import (
     AliasChoices,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
-    PlainValidator,
     PrivateAttr,
     ValidationError,
     ValidationInfo,
@@ -31,10 +27,9 @@ from pydantic import (
     WrapValidator,
     model_validator,
 )
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
-from goldspan.scoring.criterion import MAIN_METRIC, Criterion
-from goldspan.scoring.errors import CriterionError, MetricError
+from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.field_docstrings import describe_fields, field_docstrings
 from goldspan.scoring.goldens.argument_rules import NO_RULES, ArgumentRules, RulesOfSet, read_rules
 from goldspan.scoring.goldens.criterion_inheritance import (
@@ -52,27 +47,36 @@ from goldspan.scoring.goldens.documents import (
     JsonSchema,
     MistakeCollector,
     ValuePath,
-    check_finite,
     found,
     nearest,
 )
 from goldspan.scoring.goldens.golden import (
     ANY_TOOL,
     MOST_ALTERNATIVES,
-    CallCount,
     ExpectedCall,
     Golden,
     GoldenSet,
     GoldenTurn,
-    MetricChoice,
-    Operator,
-    PresetChoice,
     Repeat,
 )
+from goldspan.scoring.goldens.golden_file_values import (
+    Aliases,
+    Arguments,
+    Count,
+    FieldMistakes,
+    Globs,
+    Metrics,
+    OtherWrites,
+    Preset,
+    Result,
+    Rules,
+    Scalar,
+    Text,
+    Whole,
+    read_aliases,
+    refused,
+)
 from goldspan.scoring.json_values import is_list, is_mapping
-from goldspan.scoring.matchers.reading import ValueReader
-from goldspan.scoring.metrics.session_metrics import find_metric, metric_names, nearest_metric, threshold_of
-from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.sessions import JsonValue
 
 # Mistakes
@@ -84,23 +88,6 @@ def _say_nothing(_where: ValuePath, _message: str) -> None:
 
 Findings = Iterable[tuple[ValuePath, str]]
 """Ways to values, each with what is wrong there."""
-
-
-def _refused(message: str) -> PydanticCustomError:
-    return PydanticCustomError("mistake", "{message}", {"message": message})
-
-
-class _Mistakes(list[tuple[ValuePath, str]]):
-    """The mistakes in one value; the ways begin there."""
-
-    def add(self, path: ValuePath, message: str) -> None:
-        self.append((path, message))
-
-    def refuse(self) -> None:
-        """Raise ValidationError if there are any."""
-        if self:
-            errors = [InitErrorDetails(type=_refused(message), loc=path, input=None) for path, message in self]
-            raise ValidationError.from_exception_data("golden file", errors)
 
 
 _NOTHING_NEEDED = "an alternative of optional calls alone is always right: mark single calls `optional` instead"
@@ -156,7 +143,7 @@ def _message(error: ErrorDetails, entry: type[_Entry]) -> str:
 def _validated(
     handler: Callable[[Any], Any],
     value: object,
-    mistakes: _Mistakes,
+    mistakes: FieldMistakes,
     entry: type[_Entry] | None = None,
     ignore: Collection[tuple[str, str | int | None]] = (),
 ) -> Any:
@@ -176,199 +163,14 @@ def _validated(
     return made
 
 
-# Values
-
-
-def _arguments(value: JsonValue) -> JsonValue:
-    if not is_mapping(value):
-        raise _refused(f"{found(value)}, expected an object of arguments by name, such as {{city: Paris}}")
-    mistakes = _Mistakes()
-    reader = ValueReader(mistakes.add)
-    for name, argument in value.items():
-        check_finite(argument, (name,), mistakes.add)
-        reader.read(argument, (name,))
-    mistakes.refuse()
-    return value
-
-
-def _result(value: JsonValue) -> JsonValue:
-    if value is None:
-        raise _refused("found null, expected a value: leave it out where nothing is expected")
-    return _finite(value)
-
-
-def _scalar(value: JsonValue) -> JsonValue:
-    if not isinstance(value, str | int | float):
-        raise _refused(f"{found(value)}, expected text, a number, true or false")
-    return _finite(value)
-
-
-def _finite(value: JsonValue) -> JsonValue:
-    mistakes = _Mistakes()
-    check_finite(value, (), mistakes.add)
-    mistakes.refuse()
-    return value
-
-
-_COUNT = re.compile(r"(==|=|!=|<=|>=|<|>)\s*([0-9]{1,9})", re.ASCII)
-
-
-def _count(value: JsonValue) -> CallCount:
-    if type(value) is int and value >= 0:
-        return CallCount("==", value)
-    match = _COUNT.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is None:
-        raise _refused(f'{found(value)}, expected a number of calls, or text such as ">= 1"')
-    operator = match.group(1)
-    return CallCount("==" if operator == "=" else cast("Operator", operator), int(match.group(2)))
-
-
-def _aliases(value: JsonValue) -> dict[str, str]:
-    """Return the tool of each alias."""
-    if not is_mapping(value) or not value:
-        raise _refused(f"{found(value)}, expected an object such as {{get_weather: [weather.get]}}")
-    mistakes, tools = _Mistakes(), dict[str, str]()
-    for tool, names in value.items():
-        entries = [((tool, index), name) for index, name in enumerate(names)] if is_list(names) else [((tool,), names)]
-        for path, alias in entries:
-            if not isinstance(alias, str):
-                quotes = ": put it in quotes" if isinstance(alias, bool | int | float) else ""
-                mistakes.add(path, f"{found(alias)}, expected text{quotes}")
-            elif not alias.strip():
-                mistakes.add(path, f"{found(alias)}, expected text that is not blank")
-            elif alias in value:
-                mistakes.add(path, f"found {alias}, which has aliases itself: a tool has one name in goldens")
-            elif tools.setdefault(alias, tool) != tool:
-                mistakes.add(path, f"found {alias}, which is an alias of {tools[alias]} already")
-    mistakes.refuse()
-    return tools
-
-
-def read_metrics(value: JsonValue, note: Note) -> tuple[MetricChoice, ...]:
-    """Read a list of metrics, or thresholds by metric. Code is never imported: only names that are known count."""
-    if is_list(value):
-        entries: list[tuple[str | int, Any, Any]] = [(index, name, None) for index, name in enumerate(value)]
-    elif is_mapping(value):
-        entries = [(name, name, threshold) for name, threshold in value.items()]
-    else:
-        message = "expected a list of metrics such as [trajectory_f1], or thresholds by name: {trajectory_f1: 0.9}"
-        note((), f"{found(value)}, {message}")
-        return ()
-    chosen: dict[str, MetricChoice] = {}
-    for step, name, threshold in entries:
-        if not isinstance(name, str):
-            note((step,), f"{found(name)}, expected the name of a metric")
-        elif ":" in name:
-            advice = f"name a metric that is registered, or use `--metric {name}`"
-            note((step,), f"{found(name)}: goldens are data and import nothing: {advice}")
-        elif name == MAIN_METRIC:
-            note((step,), f"{MAIN_METRIC} is always scored: set its threshold in `criterion`")
-        elif name not in metric_names():
-            note((step,), f"no metric is called {name}; {nearest_metric(name)}")
-        else:
-            least = None if threshold is None else _threshold(name, threshold, (step,), note)
-            chosen[name] = MetricChoice(name, least)
-    return tuple(chosen.values())
-
-
-def _threshold(metric: str, value: JsonValue, path: ValuePath, note: Note) -> Fraction | None:
-    if is_mapping(value):
-        for name in value.keys() - {"threshold"}:
-            note((*path, name), "unknown field: a metric has `threshold` alone")
-        if "threshold" not in value:
-            return None
-        path, value = (*path, "threshold"), value["threshold"]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        note(path, f"{found(value)}, expected a number: the least score that passes")
-        return None
-    try:
-        return threshold_of(find_metric(metric), repr(value))
-    except MetricError as error:
-        note(path, str(error))
-        return None
-
-
-def _metrics(value: JsonValue) -> tuple[MetricChoice, ...]:
-    mistakes = _Mistakes()
-    chosen = read_metrics(value, mistakes.add)
-    mistakes.refuse()
-    return chosen
-
-
-def _preset(value: JsonValue) -> PresetChoice | None:
-    if value is None:
-        return None
-    name = value.get("name") if is_mapping(value) else value
-    if not isinstance(name, str):
-        raise _refused(f"{found(value)}, expected a preset's name, or an object of `name` and its options")
-    options = {option: setting for option, setting in value.items() if option != "name"} if is_mapping(value) else {}
-    try:
-        choose_preset(name, options)
-    except CriterionError as error:
-        raise _refused(str(error)) from None
-    return PresetChoice(name, options)
-
-
 def _alternatives(value: JsonValue, handler: Callable[[JsonValue], Any]) -> Any:
     if not is_list(value) or len(value) < 2:
-        raise _refused(f"{found(value)}, expected a list of at least two lists of calls: [[...], [...]]")
-    mistakes = _Mistakes()
+        raise refused(f"{found(value)}, expected a list of at least two lists of calls: [[...], [...]]")
+    mistakes = FieldMistakes()
     for index, calls in enumerate(value):
         if is_list(calls) and calls and all(is_mapping(call) and call.get("optional") is True for call in calls):
             mistakes.add((index,), _NOTHING_NEEDED)
     return _validated(handler, value, mistakes)
-
-
-Text = Annotated[str, Field(pattern=r"\S")]
-Whole = Annotated[int, Field(ge=1)]
-Arguments = Annotated[
-    dict[str, Any],
-    BeforeValidator(_arguments),
-    WithJsonSchema({"type": "object", "additionalProperties": {"definition": "value"}}),
-]
-Result = Annotated[Any, BeforeValidator(_result), WithJsonSchema({"not": {"type": "null"}})]
-Scalar = Annotated[Any, BeforeValidator(_scalar), WithJsonSchema({"type": ["string", "number", "boolean"]})]
-_OPERATION = {"type": "string", "pattern": r"^\s*(==|=|!=|<=|>=|<|>)\s*[0-9]{1,9}\s*$"}
-_NUMBER_OF_CALLS: JsonSchema = {"anyOf": [{"type": "integer", "minimum": 0}, _OPERATION]}
-Count = Annotated[CallCount, PlainValidator(_count), WithJsonSchema(_NUMBER_OF_CALLS)]
-_TEXT = {"type": "string", "pattern": r"\S"}
-_TEXTS: JsonSchema = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
-Aliases = Annotated[
-    dict[str, str],
-    PlainValidator(_aliases),
-    WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": _TEXTS}),
-]
-_METRIC = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
-_OWN_THRESHOLD = {"type": "object", "properties": {"threshold": {"type": "number"}}, "additionalProperties": False}
-_THRESHOLDS: JsonSchema = {
-    "type": "object",
-    "propertyNames": _METRIC,
-    "additionalProperties": {"anyOf": [{"type": ["null", "number"]}, _OWN_THRESHOLD]},
-}
-Metrics = Annotated[
-    tuple[MetricChoice, ...],
-    PlainValidator(_metrics),
-    WithJsonSchema({"anyOf": [{"type": "array", "items": _METRIC}, _THRESHOLDS]}),
-]
-_OPTIONS: JsonSchema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-Preset = Annotated[
-    PresetChoice | None, PlainValidator(_preset), WithJsonSchema({"anyOf": [{"type": ["null", "string"]}, _OPTIONS]})
-]
-
-
-def _globs(value: JsonValue) -> tuple[str, ...]:
-    if not is_list(value) or not all(isinstance(one, str) and one.strip() for one in value):
-        raise _refused(f"{found(value)}, expected a list of tools such as [get_weather, search_*]")
-    return tuple(value)
-
-
-Globs = Annotated[tuple[str, ...], PlainValidator(_globs), WithJsonSchema({"type": "array", "items": _TEXT})]
-OtherWrites = Literal["report", "forbid"]
-Rules = Annotated[
-    dict[str, Any],
-    Field(min_length=1),
-    WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": {"definition": "rule"}}),
-]
 
 
 def _criterion(level: CriterionLevel) -> WithJsonSchema:
@@ -430,11 +232,11 @@ class _Entry(BaseModel):
         if not is_mapping(value):
             needed = [name for name, one in cls.model_fields.items() if one.is_required()]
             needed += [" or ".join(group) for group in cls.ONE_OF]
-            raise _refused(
+            raise refused(
                 f"{found(value)}, expected {cls.WHAT}: an object with {', '.join(needed or cls.model_fields)}"
             )
         levels = cast("list[CriterionMapping]", info.context)
-        mistakes = _Mistakes()
+        mistakes = FieldMistakes()
         above = criterion = levels[-1]
         if cls.LEVEL is not None and "criterion" in value:
             criterion = inherit(above, value["criterion"], cls.LEVEL, ("criterion",), mistakes.add)
@@ -457,7 +259,7 @@ class _Entry(BaseModel):
 
     @classmethod
     def _with_own_fields(
-        cls, value: Mapping[str, Any], criterion: CriterionMapping, mistakes: _Mistakes
+        cls, value: Mapping[str, Any], criterion: CriterionMapping, mistakes: FieldMistakes
     ) -> CriterionMapping:
         """Return the criterion with what fields say that stand for its own. What is wrong with them they tell."""
         del mistakes
@@ -579,7 +381,6 @@ def _call_or_group(
 
 
 Item = Annotated["CallEntry | GroupEntry | ChoiceEntry", WrapValidator(_call_or_group)]
-ChoiceEntry.model_rebuild()
 
 
 def _ways(item: JsonValue) -> int:
@@ -672,7 +473,7 @@ class TurnEntry(_WithCalls):
 
     @classmethod
     def _together(cls, given: _Given) -> Findings:
-        mistakes = _Mistakes(super()._together(given))
+        mistakes = FieldMistakes(super()._together(given))
         if given.above.get("scope") == "session":
             check_turn_of_whole_session(given.value.get("criterion"), ("criterion",), mistakes.add)
         return mistakes
@@ -794,7 +595,7 @@ class GoldenSetEntry(_Entry):
 
     @classmethod
     def _with_own_fields(
-        cls, value: Mapping[str, Any], criterion: CriterionMapping, mistakes: _Mistakes
+        cls, value: Mapping[str, Any], criterion: CriterionMapping, mistakes: FieldMistakes
     ) -> CriterionMapping:
         rules = _rules_of(value, lambda way, message: mistakes.add(("arguments", *way), message))
 
@@ -814,7 +615,7 @@ def _rules_of(document: Mapping[str, Any], note: Note = _say_nothing) -> RulesOf
     names: Mapping[str, str] = {}
     if aliases is not None:
         with suppress(PydanticCustomError, ValidationError):
-            names = _aliases(aliases)
+            names = read_aliases(aliases)
     return read_rules(given, document.get("goldens"), names, note)
 
 

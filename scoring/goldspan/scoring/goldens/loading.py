@@ -22,7 +22,8 @@ from goldspan.scoring.goldens.documents import (
     read_yaml,
 )
 from goldspan.scoring.goldens.golden import GoldenIndex, GoldenSet, MetricChoice, duplicates_in
-from goldspan.scoring.goldens.golden_file import read_golden_set, read_metrics
+from goldspan.scoring.goldens.golden_file import read_golden_set
+from goldspan.scoring.goldens.golden_file_values import read_metrics
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.metrics.session_metrics import metric_names
 from goldspan.scoring.sessions import JsonValue
