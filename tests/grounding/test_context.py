@@ -207,6 +207,17 @@ def test_unknown_is_not_wrong(turns: list[Turn], expected: str) -> None:
     assert kinds(*turns)[-1][-1] == expected
 
 
+def test_a_conversation_that_is_too_long_says_so() -> None:
+    long = Session("s", (asking("hi" + " x" * MAX_TEXT, call()),))
+    (turn,) = ToolParameterGrounding()(long).turns
+    assert isinstance(turn, MetricScore)
+    (judged,) = turn.calls
+    assert isinstance(judged, MetricScore)
+    assert judged.findings[0].message == (
+        "the conversation is longer than the 1,048,576 characters that are read of one session"
+    )
+
+
 def test_an_incomplete_session_finds_nothing_and_still_knows_what_was_said() -> None:
     assert kinds(asking("use abcd", call(), call("abcd")), incomplete=True) == [["unknown", "user"]]
 

@@ -540,3 +540,11 @@ def test_each_value_has_its_place_and_what_came_from_nowhere_its_nearest() -> No
     ]
     assert found[1].detailed.endswith("nearest is #W2890441 in result of find (call 1)")
     assert "W289" not in found[1].message
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("rear_left", "let me lock it"), ("test_results.json", "the result, please"), ("2015-01-01", "it was in 2010")],
+)
+def test_a_piece_of_a_value_is_not_its_nearest(value: str, said: str) -> None:
+    assert "nearest" not in origin(value, said).detailed

@@ -157,3 +157,22 @@ def test_odd_values_do_not_raise(odd: Any) -> None:
 def test_many_calls_take_linear_time() -> None:
     many = [unseen(number % 7) for number in range(20_000)]
     assert len(repeated_calls(many)) == 20_000 - 7
+
+
+def reworded(*queries: str) -> list[str]:
+    turn = Turn(tuple(ToolCall("search", {"query": query, "limit": 5}) for query in queries))
+    score = ToolCallRepetition()(Session("s", (turn,)))
+    (scored,) = score.turns
+    assert isinstance(scored, MetricScore)
+    return [one.findings[0].kind if one.findings else "" for one in scored.calls if isinstance(one, MetricScore)]
+
+
+def test_a_search_in_other_words_again_and_again_is_said() -> None:
+    same = ("cheap hotels in Rome", "hotels in Rome cheap today", "cheap hotel Rome centre", "Rome cheap hotels list")
+    assert reworded(*same) == ["", "", "", "reworded"]
+    assert reworded(*same[:3]) == ["", "", ""]
+    assert (
+        reworded("cheap hotels in Rome", "flights to Oslo", "cheap hotel Rome centre", "weather in Bern now")
+        == [""] * 4
+    )
+    assert reworded(*(f"order number {number}" for number in range(4))) == [""] * 4

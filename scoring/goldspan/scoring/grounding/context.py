@@ -27,6 +27,8 @@ class KnownBeforeCall(Struct, frozen=True, gc=False):
     """All of it was captured: a value that is not in it came from nowhere."""
     captured: bool
     """Anything of it was captured."""
+    cut: bool = False
+    """There was more than is read of one session."""
 
 
 class _Progress(Struct, gc=False):
@@ -38,6 +40,8 @@ class _Progress(Struct, gc=False):
     """Something was not captured."""
     size: int = 0
     """Characters of text that were read."""
+    cut: bool = False
+    """There was more text."""
     read_before: tuple[str, tuple[Message, ...]] = ("", ())
     """The messages of the turn before, as text and read."""
     unanswered: str = ""
@@ -122,7 +126,9 @@ class SessionContext:
         contexts = self._calls(turn.calls, answers, calls_before)
         self._messages(messages[opening:])
         known = len(self.conversation)
-        self.answers.append(KnownBeforeCall(known, not self._at.lacking and turn.calls_visible, known > 0))
+        self.answers.append(
+            KnownBeforeCall(known, not self._at.lacking and turn.calls_visible, known > 0, self._at.cut)
+        )
         if turn.answer.capture is Capture.CAPTURED:
             self._at.unanswered = _text(turn.answer)
         self._at.lacking = self._at.lacking or not turn.calls_visible or turn.has_doubtful_calls
@@ -142,7 +148,7 @@ class SessionContext:
                 waiting.popleft()
             known = len(self.conversation)
             for index in together:
-                contexts[index] = KnownBeforeCall(known, not (self._at.lacking or unseen), known > 0)
+                contexts[index] = KnownBeforeCall(known, not (self._at.lacking or unseen), known > 0, self._at.cut)
         for index in waiting:
             self._result(calls[index], answers, calls_before + index + 1)
         return [contexts[index] for index in range(len(calls))]
@@ -153,6 +159,7 @@ class SessionContext:
         if not isinstance(raw, str) or content.capture is not Capture.CAPTURED:
             return read_messages(content)
         if len(raw) > MAX_TEXT:
+            self._at.cut = True
             return ()
         before, messages = self._at.read_before
         more: tuple[Message, ...] = ()
@@ -191,7 +198,7 @@ class SessionContext:
         self._said[kind, text] = None
         if self._at.size + len(text) > MAX_TEXT:
             text = text[: MAX_TEXT - self._at.size]
-            self._at.lacking = True
+            self._at.lacking = self._at.cut = True
         self._at.size += len(text)
         if kind in self._at.counts:
             self._at.counts[kind] += 1

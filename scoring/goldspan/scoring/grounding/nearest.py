@@ -27,7 +27,7 @@ class Near(NamedTuple):
 
 
 def nearest_known(value: str, conversation: Conversation, passages: int) -> Near | None:
-    """Return the known word most like the most telling word of a value; None if none is alike."""
+    """Return the known word most like a value, by its most telling word; None if none is alike as a whole."""
     words = sorted(words_of(normalised(value)), key=lambda word: (any(map(str.isdigit, word)), len(word)))
     if not words or len(words[-1]) < 4:
         return None
@@ -49,13 +49,15 @@ def nearest_known(value: str, conversation: Conversation, passages: int) -> Near
     if position is None:
         return None
     passage = conversation.passages[conversation.passage_at(position)]
-    return Near(str(plain(_as_written(passage.text, best))), passage)
+    written = str(plain(_as_written(passage.text, best)))
+    matcher.set_seqs(normalised(written), normalised(value)[:_LONGEST])
+    return Near(written, passage) if matcher.ratio() >= _LEAST_ALIKE else None  # a piece of it explains nothing
 
 
 def _as_written(text: str, word: str) -> str:
     """Return a word with what surrounds it up to white space and quotes: `#W2890441` for `w2890441`."""
     found = re.search(f"{_AROUND}{re.escape(word)}{_AROUND}", text, re.IGNORECASE)
-    return word if found is None else found[0].rstrip(".?!")[:80]
+    return word if found is None else found[0].rstrip(".?!\u3002\uff0c\u3001")[:80]
 
 
 def place_in(passage: Passage, value: object) -> str:

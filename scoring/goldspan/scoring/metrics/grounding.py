@@ -95,6 +95,7 @@ class _RecentContexts:
                 one.forget_context()
 
 
+_TOO_LONG = f"the conversation is longer than the {MAX_TEXT:,} characters that are read of one session"
 _MOST_TEXT = MAX_TEXT // 2
 _MOST_RUNS = 256
 _recent = _RecentContexts()
@@ -190,7 +191,7 @@ def _origins(
     for leaf in leaves(arguments, schema):
         origin = finder.origin(leaf)
         if origin.kind is Kind.NONE and not known.complete:
-            origin = Origin(Kind.UNKNOWN, "part of the conversation was not captured")
+            origin = Origin(Kind.UNKNOWN, _TOO_LONG if known.cut else "part of the conversation was not captured")
         yield leaf, origin
 
 

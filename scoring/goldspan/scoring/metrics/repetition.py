@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
+from goldspan.scoring.grounding.words import normalised, stem, words_of
 from goldspan.scoring.json_values import counted, plain
 from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
@@ -16,6 +18,8 @@ _LONGEST_LOOP = 8
 """Calls in one round of a loop."""
 _ROUNDS = 3
 """A loop whose results are not known has at least so many rounds."""
+_REWORDINGS = 3
+"""A call is reworded again if so many calls of its tool before it were rewordings of it."""
 _JSON = json.JSONEncoder(sort_keys=True, default=str)
 
 
@@ -70,7 +74,8 @@ class _SeenCalls:
 
     A call is `identical` if an earlier call had its name and arguments, and returned the same; `retry_unchanged` if
     both failed. Calls whose results were not captured are repeated only as a `loop`: the same calls in the same
-    order, three times in a row.
+    order, three times in a row. One is `reworded` if the three calls of its tool before it differ from it in the
+    wording of texts alone; that informs, and lowers no score.
     """
 
     def __init__(self) -> None:
@@ -80,6 +85,7 @@ class _SeenCalls:
         """Name and arguments of each call; None for one that repeats none."""
         self._alike: dict[str, list[int]] = {}
         """The calls with a key."""
+        self._of_tool: dict[str, list[int]] = {}
         self._outcomes: dict[int, str | None] = {}
         """Of calls whose key another has; what the others returned is never compared, so not read."""
         self._first_with: dict[tuple[str, str], int] = {}
@@ -93,6 +99,7 @@ class _SeenCalls:
             self.found.pop(index, None)
             key, outcome = self._keys[index], self._outcomes.pop(index, None)
             if key is not None:
+                self._of_tool[self._calls[index].name].pop()
                 self._alike[key].pop()
                 if not self._alike[key]:
                     del self._alike[key]
@@ -109,7 +116,12 @@ class _SeenCalls:
                 continue
             alike = self._alike.setdefault(key, [])
             alike.append(index)
+            before = self._of_tool.setdefault(call.name, [])
+            before.append(index)
             if len(alike) == 1:
+                if len(before) > _REWORDINGS and self._is_reworded(before[-1 - _REWORDINGS :]):
+                    message = "asks the same in other words again"
+                    self.found[index] = Finding("", "reworded", f"{message} (as call {before[-2] + 1} of the session)")
                 continue
             for one in alike if len(alike) == 2 else (index,):
                 read = self._outcomes[one] = _outcome(self._calls[one])
@@ -122,6 +134,10 @@ class _SeenCalls:
                 kind = "retry_unchanged" if failed else "identical"
                 message = "failed again, unchanged" if failed else "the same call returned the same before"
                 self.found[index] = Finding("", kind, f"{message} (call {first + 1} of the session)", failed=True)
+
+    def _is_reworded(self, places: Sequence[int]) -> bool:
+        *before, last = (arguments_of(self._calls[place]) or {} for place in places)
+        return all(_differ_in_words(one, last) for one in before)
 
     def find_loops(self, first: int) -> int:
         """Find the loops that the calls from `first` on are in. Return the first call of which something new is said.
@@ -142,6 +158,23 @@ class _SeenCalls:
                 self.found.setdefault(index + begin, Finding("", "loop", message, failed=True))
         changed = (index for index in range(concerned, first) if self.found.get(index) != before.get(index))
         return next(changed, first)
+
+
+def _differ_in_words(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether arguments are the same but for texts that share half of their words, and all of those with digits."""
+    if one.keys() != other.keys():
+        return False
+    different = [(value, other[name]) for name, value in one.items() if value != other[name]]
+    return bool(different) and all(_are_rewordings(*pair) for pair in different)
+
+
+def _are_rewordings(one: object, other: object) -> bool:
+    if not isinstance(one, str) or not isinstance(other, str):
+        return False
+    words, others = ({stem(word) for word in words_of(normalised(text))} for text in (one, other))
+    apart = words ^ others
+    few = min(len(words), len(others)) < 2
+    return not few and len(apart) <= len(words & others) * 2 and not any(map(str.isdigit, "".join(apart)))
 
 
 def _key(call: ToolCall) -> str | None:
