@@ -39,7 +39,7 @@ _LABEL = 16
 READ_BY_SHAPE = "read by shape"
 """The label of calls that no dialect's table reads."""
 _DIALECT_LABEL = 14
-_MARK_OF_KIND = {"unknown": UNKNOWN, "trivial": INFORMS, "free_text": INFORMS}
+_MARK_OF_KIND = {"unknown": UNKNOWN, "trivial": INFORMS, "free_text": INFORMS, "assumed": INFORMS}
 """Marks of origins that say nothing for or against a call."""
 
 

@@ -105,7 +105,7 @@ def _judged(turn: Turn, known: KnownBeforeCall, conversation: Conversation) -> _
     right, wrong = 0, list(_hidden_failures(turn, text))
     for kind, value in _values(text):
         origin = finder.origin(Leaf("/answer", value, {}))
-        if origin.kind is Kind.NONE and isinstance(value, float) and value != int(value):
+        if origin.kind is Kind.NONE and isinstance(value, float) and not value.is_integer():
             numbers = conversation.latest_numbers(known.passages, _OPERANDS)
             if Computed(numbers).of_two(value):
                 origin = Origin(Kind.DERIVED, "arithmetic")
