@@ -59,23 +59,32 @@ def doubts_of(
     telling = [span for span in spans if span.evidence is not NO_EVIDENCE]
     if not telling:
         return ()
-    found: list[_Contradiction] = []
     models = [span for span in telling if span.role is Role.MODEL]
-    of_session = [*_of_session(telling)] if named_after_trace else []
-    found += of_session
+    found = [*_of_session(telling)] if named_after_trace else []
     if not one_turn_id:
-        found += _of_turns(models, tree_of, alone=named_after_trace and not of_session)
+        found += _of_turns(models, tree_of, alone=named_after_trace and not found)
         found += _of_agent_runs(spans, tree_of)
     if calls_visible:
-        asked = _asked(models, tree_of)
-        by_id = {one.request.call_id: one for one in asked if one.request.call_id}
-        executed = {span.ref: span for span in spans if span.role is Role.TOOL}
-        found += _of_requests(calls, asked, spans, pseudo_tools)
-        found += _of_repeats(calls, executed, by_id, tree_of)
-        found += _of_arguments(calls, executed, asked, by_id)
-        found += _of_batches(calls, by_id, telling)
-        found += _of_failures(calls, executed, models)
+        found += _of_calls(calls, spans, telling, tree_of, pseudo_tools)
     return _together(found, {span.ref: span.dialect for span in spans}) if found else ()
+
+
+def _of_calls(
+    calls: Sequence[ToolCall],
+    spans: Sequence[SpanFacts],
+    telling: Sequence[SpanFacts],
+    tree_of: TreeOf,
+    pseudo_tools: Collection[str],
+) -> Iterator[_Contradiction]:
+    models = [span for span in telling if span.role is Role.MODEL]
+    asked = _asked(models, tree_of)
+    by_id = {one.request.call_id: one for one in asked if one.request.call_id}
+    executed = {span.ref: span for span in spans if span.role is Role.TOOL}
+    yield from _of_requests(calls, asked, spans, pseudo_tools)
+    yield from _of_repeats(calls, executed, by_id, tree_of)
+    yield from _of_arguments(calls, executed, asked, by_id)
+    yield from _of_batches(calls, by_id, telling)
+    yield from _of_failures(calls, executed, models)
 
 
 class _Contradiction(NamedTuple):
@@ -312,14 +321,19 @@ def _of_arguments_of(
             yield _Contradiction("arguments_in_request", DoubtedFact.ARGUMENTS, [ask.span.ref], [call.name])
         elif holders and call.capture is Capture.NOT_CAPTURED:
             yield _Contradiction("arguments_on_span", DoubtedFact.ARGUMENTS, holders, [call.name])
-    elif call.capture is Capture.CAPTURED and ask is None:
-        if _is_envelope(call.arguments or {}):
+    elif call.capture is Capture.CAPTURED:
+        yield from _of_read_arguments(call, ask)
+
+
+def _of_read_arguments(call: ToolCall, ask: _Asked | None) -> Iterator[_Contradiction]:
+    own = call.arguments or {}
+    if ask is None:
+        if _is_envelope(own):
             yield _Contradiction("arguments_in_envelope", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
-    elif call.capture is Capture.CAPTURED and ask is not None:
-        own = call.arguments or {}
-        if own.keys().isdisjoint(ask.request.names):
-            holders = [ask.span.ref, *call.evidence[:1]]
-            yield _Contradiction("other_arguments", DoubtedFact.ARGUMENTS, holders, [call.name])
+        return
+    if own.keys().isdisjoint(ask.request.names):
+        holders = [ask.span.ref, *call.evidence[:1]]
+        yield _Contradiction("other_arguments", DoubtedFact.ARGUMENTS, holders, [call.name])
 
 
 def _is_envelope(arguments: Mapping[str, object]) -> bool:

@@ -233,13 +233,18 @@ class SessionTurns:
 
 
 def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
-    if (fragment.agentless or _is_lone(fragment)) and any(_is_lone(one) and _encloses(one, fragment) for one in turn):
+    if _ran_within(turn, fragment):
         return True
     agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
     only_tools = all(span.role is Role.TOOL for span in fragment.spans) and fragment.spans[0].ref == fragment.root
     if not (agentless and only_tools) and not fragment.continues and not (agentless and _is_injected(turn, fragment)):
         return False
     return any(span.model is not None for earlier in turn for span in earlier.spans)
+
+
+def _ran_within(turn: list[Fragment], fragment: Fragment) -> bool:
+    may_be_part = fragment.agentless or _is_lone(fragment)
+    return may_be_part and any(_is_lone(one) and _encloses(one, fragment) for one in turn)
 
 
 def _is_lone(fragment: Fragment) -> bool:

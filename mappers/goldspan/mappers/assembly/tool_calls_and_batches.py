@@ -481,14 +481,20 @@ def _tell_failures(
         if status is not None and (status not in failed or span.end < failed[status].end):
             failed[status] = span
     for one in executions:
-        error, call_id = one.tool.error, one.tool.call_id or (one.asked.request.call_id if one.asked else None)
-        if error is None:
-            names_error = any(layer.evidence.names_error for layer in one.layers)
-            error = "error" if names_error else answered.get(call_id or "")
-        elif not answered.get(call_id or "") and (first := failed.get(one.span.evidence.status or "")) is not None:
-            error = None if first.end <= one.span.start < one.span.end and _has_status_of(first, one) else error
+        call_id = one.tool.call_id or (one.asked.request.call_id if one.asked else None)
+        error = _error_of(one, answered.get(call_id or ""), failed)
         if error != one.tool.error:
             one.tool = replace(one.tool, error=error)
+
+
+def _error_of(one: _Execution, told: str | None, failed: Mapping[str, SpanFacts]) -> str | None:
+    """Return why a call failed, given what the next model was `told`, and the first that `failed` with each status."""
+    if one.tool.error is None:
+        return "error" if any(layer.evidence.names_error for layer in one.layers) else told
+    first = failed.get(one.span.evidence.status or "")
+    if told or first is None or not first.end <= one.span.start < one.span.end:
+        return one.tool.error
+    return None if _has_status_of(first, one) else one.tool.error
 
 
 def _has_status_of(first: SpanFacts, later: _Execution) -> bool:

@@ -9,7 +9,7 @@ llm.input_messages.0.message.role, gen_ai.prompt.0.*  numbered keys: messages, a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -93,6 +93,11 @@ class _Key(NamedTuple):
     leaf: str = ""
 
 
+def _says_out(words: frozenset[str], last: Sequence[str]) -> bool:
+    """Say whether words are of what came out of a model or a tool, and not of its type or its count."""
+    return not words.isdisjoint(_OUT) and words.isdisjoint(_IN) and _NO_OBJECT.isdisjoint(last)
+
+
 @lru_cache(1 << 14)
 def _read_key(key: str) -> _Key | None:
     """Return what a key says; none where nothing of interest can stand under it."""
@@ -101,7 +106,7 @@ def _read_key(key: str) -> _Key | None:
     in_order = [word.lower() for word in _WORD.findall(base)]
     words = frozenset(in_order)
     found = _Key(
-        out=not words.isdisjoint(_OUT) and words.isdisjoint(_IN) and in_order[-1] not in _NO_OBJECT,
+        out=_says_out(words, in_order[-1:]),
         arguments=not words.isdisjoint(_ARGUMENTS) and words.isdisjoint(_OUT),
         error=not words.isdisjoint(_ERROR),
         outcome="outcome" in words,
@@ -155,17 +160,21 @@ def _evidence_of_tool(span: SpanView, *, arguments: bool) -> SpanEvidence:
             results += (value,) if value not in ("", "null") else ()
         elif arguments and says.arguments and (may_be_object(value) if isinstance(value, str) else is_mapping(value)):
             held.append(value)
-    for event in span.events:
-        for key, value in event.attributes.items():
-            of_event = _read_key(f"{event.name}.{key}")
-            if of_event is not None and of_event.out:
-                results.append(value)
+    results += _results_in_events(span)
     return SpanEvidence(
         arguments=tuple(dict.fromkeys([value_digest(one) for value in held for one in _objects_in(value)])),
         failed=any_failed([says_failed(result) for result in results]) if results else None,
         names_error=names_error,
         sessions=tuple(sessions),
     )
+
+
+def _results_in_events(span: SpanView) -> Iterator[Any]:
+    for event in span.events:
+        for key, value in event.attributes.items():
+            says = _read_key(f"{event.name}.{key}")
+            if says is not None and says.out:
+                yield value
 
 
 def _session(key: str, value: object) -> tuple[tuple[str, str], ...]:
