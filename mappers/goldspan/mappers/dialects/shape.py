@@ -341,7 +341,7 @@ _BOUND: Mapping[str, Mapping[str, Sequence[Any]]] = {
 
 def _unbound(found: Mapping[str, Any]) -> Any:
     for name, marks in _BOUND.items():
-        if found.keys() == {name, *marks} and all(found[key] in values for key, values in marks.items()):
+        if set(found) == {name, *marks} and all(found[key] in values for key, values in marks.items()):
             return found[name]
     return None
 
