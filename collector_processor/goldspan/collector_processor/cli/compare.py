@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -101,19 +101,25 @@ def compare(
         group_of = partial(_value, keys) if keys else None
         if group_of is not None and not any(group_of(one) for run in runs for one in run.run.sessions):
             raise click.BadParameter(_none_has(keys), param_hint="--by")
-        if len(runs) == 1:
-            sides = list(_sides(runs[0], keys))
-            if len(sides) < 2:
-                raise click.BadParameter(f"all sessions have {sides[0].name}: nothing to compare", param_hint="--by")
-            found = [compare_sides(sides[0], side) for side in sides[1:]]
-        else:
-            before, after = (Side(run.name, run.run.sessions) for run in runs)
-            found = [compare_sides(before, after, group_of=group_of)]
+        found = _compared(runs, keys, group_of)
     found = [_only(one, by) for one in found]
     if as_format == "json":
         write_json(found[0].to_json() if len(runs) == 2 else [one.to_json() for one in found])
     _show(found, reports, color if as_format == "table" else None, verbose=verbose)
     end(complaints, 0)
+
+
+def _compared(
+    runs: list[NamedRun], keys: tuple[str, ...], group_of: Callable[[ScoredSession], str | None] | None
+) -> list[Comparison]:
+    """Compare two runs, or each other value of an attribute in one run with the first."""
+    if len(runs) == 2:
+        before, after = (Side(run.name, run.run.sessions) for run in runs)
+        return [compare_sides(before, after, group_of=group_of)]
+    sides = list(_sides(runs[0], keys))
+    if len(sides) < 2:
+        raise click.BadParameter(f"all sessions have {sides[0].name}: nothing to compare", param_hint="--by")
+    return [compare_sides(sides[0], side) for side in sides[1:]]
 
 
 def _show(found: list[Comparison], reports: tuple[tuple[str, Path], ...], color: str | None, *, verbose: bool) -> None:

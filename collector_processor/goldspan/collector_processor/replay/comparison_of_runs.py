@@ -194,7 +194,7 @@ def compare(before: Side, after: Side, *, group_of: Callable[[ScoredSession], st
     first, second = pair(before.sessions, after.sessions)
     both = [task for task in first if task in second]
     outcomes = {task: (_passed(first[task]), _passed(second[task])) for task in both}
-    known = {task: sides for task, (*sides,) in outcomes.items() if None not in sides}
+    newly_failing, fixed, still_failing = _by_outcome(outcomes)
     return Comparison(
         before.name,
         after.name,
@@ -205,12 +205,21 @@ def compare(before: Side, after: Side, *, group_of: Callable[[ScoredSession], st
         _family(first, second, _arguments_right),
         {} if group_of is None else _groups(before, after, group_of),
         tuple(_value_changes(first, second, both)),
-        tuple(task for task, (was, now) in known.items() if was == 1 and now != 1),
-        tuple(task for task, (was, now) in known.items() if was != 1 and now == 1),
-        tuple(task for task, (was, now) in known.items() if was != 1 and now != 1),
+        newly_failing,
+        fixed,
+        still_failing,
         tuple(task for task in first if task not in second),
         tuple(task for task in second if task not in first),
     )
+
+
+def _by_outcome(
+    outcomes: Mapping[ComparedTask, tuple[float | None, float | None]],
+) -> tuple[tuple[ComparedTask, ...], ...]:
+    """Return the tasks that fail now only, before only, and on both sides."""
+    known = [(task, was == 1, now == 1) for task, (was, now) in outcomes.items() if was is not None and now is not None]
+    kinds = ((True, False), (False, True), (False, False))
+    return tuple(tuple(task for task, *passed in known if tuple(passed) == kind) for kind in kinds)
 
 
 def _overall(before: _ByTask, after: _ByTask) -> tuple[ComparedRow, ...]:

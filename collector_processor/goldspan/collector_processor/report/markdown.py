@@ -56,6 +56,11 @@ def _blocks(report: Report) -> Iterator[str]:
         yield _bullets(list(map(code_text, report.fixed)))
     if report.metrics:
         yield _metric_table(report.metrics)
+    yield from _sessions(report)
+
+
+def _sessions(report: Report) -> Iterator[str]:
+    """Yield the sessions: those that are as they were in the run before come last, folded."""
     sessions = [one for one in report.worst_first() if one.has_golden or one.failed]
     known = [one for one in sessions if one.name in report.known_failures]
     new = [one for one in sessions if one.name not in report.known_failures]

@@ -191,24 +191,13 @@ class _Reading:
         for path, place, value in _parts(arguments):
             if path and path.split("/")[1] in call.argument_captures:
                 continue
-            yield Observation(Check(call.name, path, Family.TYPE), _type(value), place)
-            if is_mapping(value):
-                for name in value:
-                    inner = f"{path}{pointer_to((str(name),))}"
-                    yield Observation(
-                        Check(call.name, inner, Family.PASSED), _HERE, f"{place}{pointer_to((str(name),))}"
-                    )
-            elif isinstance(value, str):
-                yield Observation(Check(call.name, path, Family.SHAPE), shape(value), place)
-            elif is_number(value):
-                sign = "negative" if value < 0 else "positive" if value else "zero"
-                yield Observation(Check(call.name, path, Family.SIGN), sign, place)
+            for family, token, inner in _tokens(value):
+                yield Observation(Check(call.name, f"{path}{inner}", family), token, f"{place}{inner}")
             if (text := _text(value)) is not None:
                 equal = self._fields.get(text, {})
                 for field in self._known:
-                    yield Observation(
-                        Check(call.name, path, Family.EQUALS, field), _EQUAL if field in equal else _DIFFERS, place
-                    )
+                    token = _EQUAL if field in equal else _DIFFERS
+                    yield Observation(Check(call.name, path, Family.EQUALS, field), token, place)
         for origin in origins:
             if origin.kind not in UNJUDGED:
                 path = re.sub(r"/\d+(?=/|$)", "/*", origin.path)
@@ -225,6 +214,18 @@ class _Reading:
                     field = f"{kind}{call.name}{path}"
                     self._fields.setdefault(text, {})[field] = None
                     self._known[field] = None
+
+
+def _tokens(value: Any) -> Iterator[tuple[Family, str, str]]:
+    """Yield what is seen of a value by itself: family, token, and the step to the part that it is about."""
+    yield Family.TYPE, _type(value), ""
+    if is_mapping(value):
+        for name in value:
+            yield Family.PASSED, _HERE, pointer_to((str(name),))
+    elif isinstance(value, str):
+        yield Family.SHAPE, shape(value), ""
+    elif is_number(value):
+        yield Family.SIGN, "negative" if value < 0 else "positive" if value else "zero", ""
 
 
 def _parts(value: Any) -> Iterator[tuple[str, str, Any]]:
@@ -317,28 +318,38 @@ def _profile_of(document: object, notes: MistakeCollector) -> Profile:
     for name in document:
         if name not in _FIELDS:
             notes.add((name,), f"unknown field: expected {', '.join(_FIELDS)}")
-    counts: dict[Check, Mapping[str, int]] = {}
-    for tool, places in document["tools"].items():
-        for path, families in places.items() if is_mapping(places) else ():
-            for family, found in families.items() if is_mapping(families) else ():
-                where = ("tools", tool, path, family)
-                off = families.get("off")
-                if family == "off" or (is_sequence(off) and family in off):
-                    continue
-                if family not in tuple(Family):
-                    notes.add(where, f"unknown family: expected {', '.join(Family)} or off")
-                    continue
-                named = found if family == Family.EQUALS and is_mapping(found) else {"": found}
-                for field, tokens in named.items():
-                    if not is_mapping(tokens) or not all(is_number(one) and one >= 0 for one in tokens.values()):
-                        notes.add(where, "expected a number of sessions for each")
-                        continue
-                    check = Check(tool, "" if path == "/" else path, Family(family), field)
-                    counts[check] = {str(token): int(times) for token, times in tokens.items()}
+    counts = {
+        check: tokens
+        for tool, places in document["tools"].items()
+        for path, families in (places.items() if is_mapping(places) else ())
+        if is_mapping(families)
+        for check, tokens in _counts_at(tool, path, families, notes)
+    }
     sessions = document.get("sessions")
     if not is_number(sessions):
         notes.add(("sessions",), "expected the number of sessions that were seen")
     return Profile(int(sessions) if is_number(sessions) else 0, counts)
+
+
+def _counts_at(
+    tool: str, path: str, families: Mapping[str, Any], notes: MistakeCollector
+) -> Iterator[tuple[Check, Mapping[str, int]]]:
+    """Yield what a file counts at one place, without the families that are off."""
+    off = families.get("off", ())
+    for family, found in families.items():
+        where = ("tools", tool, path, family)
+        if family == "off" or (is_sequence(off) and family in off):
+            continue
+        if family not in tuple(Family):
+            notes.add(where, f"unknown family: expected {', '.join(Family)} or off")
+            continue
+        named = found if family == Family.EQUALS and is_mapping(found) else {"": found}
+        for field, tokens in named.items():
+            if is_mapping(tokens) and all(is_number(one) and one >= 0 for one in tokens.values()):
+                check = Check(tool, "" if path == "/" else path, Family(family), field)
+                yield check, {str(token): int(times) for token, times in tokens.items()}
+            else:
+                notes.add(where, "expected a number of sessions for each")
 
 
 class ToolParameterProfile(CallMetric, frozen=True):
@@ -394,21 +405,16 @@ class _RunningProfile(RunningScore):
         names = self._names.get(call.name)
         if names is None:
             return
-        passed = {one.check.path for one in seen if one.check.family is Family.PASSED}
-        here = {one.check.path for one in seen if one.check.family is Family.TYPE}
-        for path, (parent, counts) in names.items():
-            if path not in passed and parent in here:
-                chance = _of_absence(counts)
-                if chance is not None and chance <= _LEVEL:
-                    message = f"passed in {counts[_HERE]:,} of {sum(counts.values()):,} sessions, and not here"
-                    yield chance, Finding(path, "not_passed", message, failed=True)
+        yield from _not_passed(names, seen)
         for one in seen:
-            chance = self._other_name(one, names) if one.check.family is Family.PASSED else None
-            chance = self._profile.chance(one.check, one.token) if one.check.family is not Family.PASSED else chance
+            if one.check.family is Family.PASSED:
+                chance = self._other_name(one, names)
+            else:
+                chance = self._profile.chance(one.check, one.token)
             if chance is not None and chance <= _LEVEL:
                 yield chance, Finding(one.path, str(one.check.family), self._words(one), failed=True)
 
-    def _other_name(self, one: Observation, names: Mapping[str, tuple[str, Mapping[str, int]]]) -> float | None:
+    def _other_name(self, one: Observation, names: _Names) -> float | None:
         """Return the chance of an argument that no session has: by how many names only one session has."""
         if one.check.path in names or one.check.path.endswith("/*"):
             return None
@@ -434,8 +440,22 @@ class _RunningProfile(RunningScore):
                 return f"{family} {one.token}; {most} in {counts[most]:,} of {total:,} sessions"
 
 
-def _names_of(profile: Profile) -> dict[str, dict[str, tuple[str, Mapping[str, int]]]]:
-    """Return by tool what is passed at which path, with the path above and in how many sessions it was and was not."""
+_Names = Mapping[str, tuple[str, Mapping[str, int]]]
+"""By path what is passed there: the path above, and in how many sessions it always was, and not."""
+
+
+def _not_passed(names: _Names, seen: Sequence[Observation]) -> Iterator[tuple[float, Finding]]:
+    passed = {one.check.path for one in seen if one.check.family is Family.PASSED}
+    here = {one.check.path for one in seen if one.check.family is Family.TYPE}
+    for path, (parent, counts) in names.items():
+        chance = _of_absence(counts) if path not in passed and parent in here else None
+        if chance is not None and chance <= _LEVEL:
+            message = f"passed in {counts[_HERE]:,} of {sum(counts.values()):,} sessions, and not here"
+            yield chance, Finding(path, "not_passed", message, failed=True)
+
+
+def _names_of(profile: Profile) -> dict[str, _Names]:
+    """Return by tool what is passed at which path."""
     found: dict[str, dict[str, tuple[str, Mapping[str, int]]]] = {}
     for check, counts in profile.counts.items():
         if check.family is Family.PASSED:
@@ -443,7 +463,7 @@ def _names_of(profile: Profile) -> dict[str, dict[str, tuple[str, Mapping[str, i
             objects = profile.counts.get(Check(check.tool, parent, Family.TYPE), {}).get("object", 0)
             always = counts.get(_HERE, 0)
             found.setdefault(check.tool, {})[check.path] = parent, {_HERE: always, _GONE: max(objects - always, 0)}
-    return found
+    return dict(found)
 
 
 def _of_absence(counts: Mapping[str, int]) -> float | None:
