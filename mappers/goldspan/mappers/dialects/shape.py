@@ -199,7 +199,9 @@ class _Look:
 
     @property
     def of_agent(self) -> bool:
-        """Its kind says that it is an agent's."""
+        """Its kind says that it is an agent's work, and not that an agent was made."""
+        if any("create" in words_of(kind) for kind in self.kinds):
+            return False
         return any(not words_of(kind).isdisjoint(_AGENTS) and not says_tool(kind) for kind in self.kinds)
 
     @property
