@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         FunctionMetric,
         Metric,
         MetricAnswer,
-        ToolParameterMatch,
         as_metric,
         find_metric,
         import_metric,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
         metric_names,
         register_metric,
     )
+    from goldspan.scoring.metrics.trajectory import ToolParameterMatch
     from goldspan.scoring.verdict import Finding, MetricResult, MetricScore, MetricTurn, MetricVerdict, Range
 
 __all__ = [
@@ -57,8 +57,8 @@ __getattr__, __dir__ = names_on_use(
         "goldspan.scoring.verdict": "Finding MetricResult MetricScore MetricTurn MetricVerdict Range",
         "goldspan.scoring.metrics.grounding": "ToolParameterGrounding ground_arguments why",
         "goldspan.scoring.metrics.session_metrics": (
-            "FunctionMetric Metric MetricAnswer ToolParameterMatch as_metric find_metric import_metric metric"
-            " metric_names register_metric"
+            "FunctionMetric Metric MetricAnswer as_metric find_metric import_metric metric metric_names register_metric"
         ),
+        "goldspan.scoring.metrics.trajectory": "ToolParameterMatch",
     },
 )

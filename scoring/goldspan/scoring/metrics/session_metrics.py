@@ -29,13 +29,13 @@ from goldspan.scoring.metrics.repetition import ToolCallRepetition
 from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.metrics.trajectory import (
     TRAJECTORY_METRICS,
+    ToolParameterMatch,
     TrajectoryMetric,
     TurnCalls,
     mean,
     update_calls_by_turn,
 )
 from goldspan.scoring.results import SessionResult, explain
-from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import IncrementalList, Session, Turn
 from goldspan.scoring.verdict import (
     Label,
@@ -246,20 +246,6 @@ PROFILE_METRIC = "tool_parameter_profile"
 ENTRY_POINT_GROUP = "goldspan.metrics"
 ADAPTER_GROUP = "goldspan.metric_adapters"
 """Each takes an import path and returns a metric of goldspan's."""
-
-
-class ToolParameterMatch:
-    """How well the arguments of tool calls match those that were expected; scored by the golden's criterion."""
-
-    name = MAIN_METRIC
-    description = "The share of expected arguments that were passed as expected, over calls, turns and the session."
-    range = Range(0.0, 1.0)
-
-    def __call__(self, session: Session, golden: Golden) -> SessionResult:
-        """Judge a session."""
-        return score_run(golden, session)
-
-
 WITHOUT_GOLDEN: tuple[Metric, ...] = (ToolParameterSchema(), ToolParameterGrounding(), ToolCallRepetition())
 """goldspan's own metrics that need no golden: what is scored where there are no goldens and nothing else is chosen."""
 

@@ -1,4 +1,4 @@
-"""Trajectory metrics, from the same calls that `tool_parameter_match` scores; `docs/metrics.md` defines each.
+"""`tool_parameter_match`, and trajectory metrics from the same calls that it scores; `docs/metrics.md` defines each.
 
 An expected and an actual call *match* if they have the same name and the pair scores exactly 1 under the criterion of
 the expected call. Optional calls, and calls that stand for one, count on neither side. A session has the mean of its
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from goldspan.scoring.align.alignment import Pair, align
 from goldspan.scoring.call_match import CallContext, call_rules
 from goldspan.scoring.comparison import ONE, ZERO
-from goldspan.scoring.criterion import Criterion
+from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import expected_session, score_run
@@ -27,6 +27,18 @@ _PAIR = Pair(ONE)
 _RANGE = Range(0.0, 1.0)
 _UNSAID = CALLS_UNKNOWN | {Reason.NOTHING_EXPECTED, Reason.TURN_NOT_EXPECTED}
 """Reasons that make the calls of a turn unreliable."""
+
+
+class ToolParameterMatch:
+    """How well the arguments of tool calls match those that were expected; scored by the golden's criterion."""
+
+    name = MAIN_METRIC
+    description = "The share of expected arguments that were passed as expected, over calls, turns and the session."
+    range = _RANGE
+
+    def __call__(self, session: Session, golden: Golden) -> SessionResult:
+        """Judge a session."""
+        return score_run(golden, session)
 
 
 class Counts(NamedTuple):
