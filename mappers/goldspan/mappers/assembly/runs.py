@@ -10,9 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.doubts import doubts_of
-from goldspan.mappers.assembly.given_tools import other_lists
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
-from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
+from goldspan.mappers.assembly.trace_tree import TraceTree, other_lists, time_order
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment, is_injected, order_of, take_out
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,

@@ -26,8 +26,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from goldspan.mappers.assembly.given_tools import GivenTools, runner_of
-from goldspan.mappers.assembly.trace_tree import TraceTree, time_order
+from goldspan.mappers.assembly.trace_tree import GivenTools, TraceTree, runner_of, time_order
 from goldspan.mappers.span_facts import (
     SHAPE,
     ModelFacts,
