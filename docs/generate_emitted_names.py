@@ -9,6 +9,21 @@ from collections.abc import Iterable
 
 from goldspan.collector_processor.emit import names
 
+_BY_EXCEPTION = """\
+Results are emitted by exception. Of metrics without golden (`tool_parameter_grounding`, `tool_call_repetition`, ...) a
+call, a turn or a session in order has no event, and its span no attribute: the instruments below count it. In order is
+what passes, what could not be evaluated, and without a threshold the best score. What one metric found in a call is one
+event. Of goldens every result has an event. Settings: `scoring.events` of the gateway and the stream, `emit=` in the
+agent's process (`GOLDSPAN_EMIT`), `goldspan score --events`:
+
+| value | events of metrics without golden | events of goldens |
+|---|---|---|
+| `findings`, the default | findings | all |
+| `failures` | findings | all but those of calls that pass: their spans have the score |
+| `all` | all, and attributes of all spans | all |
+
+A correction has an event if it is a finding, or if the result that it corrects had an event."""
+
 Attribute = names.Attribute | names.SemconvAttribute
 
 
@@ -57,8 +72,10 @@ def page() -> str:
             "",
             f"## Event `{names.EVALUATION_RESULT}`",
             "",
-            "A log record in the context of the evaluated span: the call's, the turn's root, or for a session the last",
-            "turn's root. Its time is the end of that span. Every event has",
+            *_BY_EXCEPTION.splitlines(),
+            "",
+            "The event is a log record in the context of the evaluated span: the call's, the turn's root, or for a",
+            "session the last turn's root. Its time is the end of that span. Every event has",
             f"{', '.join(f'`{n.shown}`' for n in _BASE)} as above, and:",
             "",
             *_attributes((*names.EVENT_SEMCONV, *names.EVENT)),

@@ -205,8 +205,13 @@ def oracle(records: list[Record], index: GoldenIndex = INDEX, scorer: Scorer | N
         for run in split_runs(session, golden, ASSEMBLY.run_idle) if isinstance(golden, Golden) else [session]:
             if index.find(run) is not None or index.samples_run(run):
                 for evaluation in evaluations_of(scorer.score(index.find(run), run), complete=True):
-                    found[evaluation.id] = evaluation
+                    found[evaluation.id] = normal(evaluation)
     return found
+
+
+def normal(evaluation: Evaluation) -> Evaluation:
+    """Return a result without what depends on those before it: its revision, and whether there was an event of one."""
+    return structs.replace(evaluation, revision=1, has_event=True)
 
 
 class Law(RuleBasedStateMachine):
@@ -277,7 +282,7 @@ class Law(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.finish()
-        standing = {key: structs.replace(one, revision=1) for key, one in self.newest.items() if not one.withdrawn}
+        standing = {key: normal(one) for key, one in self.newest.items() if not one.withdrawn}
         expected = oracle(self.records, self.index, self.settings.scorer)
         assert standing == expected
         assert not self.held
@@ -317,9 +322,7 @@ class LawUnderTimeLimits(Law):
             return
         touched = {one.session_id for one in self.newest.values() if one.incomplete}
         standing = {
-            key: structs.replace(one, revision=1)
-            for key, one in self.newest.items()
-            if not one.withdrawn and one.session_id not in touched
+            key: normal(one) for key, one in self.newest.items() if not one.withdrawn and one.session_id not in touched
         }
         expected = {key: one for key, one in oracle(self.records).items() if one.session_id not in touched}
         assert standing == expected
@@ -368,7 +371,7 @@ class LawUnderEviction(Law):
         spoilt = {one.session_id for one in self.newest.values() if one.incomplete}
         if self.engine.stats.late or spoilt:
             return
-        standing = {key: structs.replace(one, revision=1) for key, one in self.newest.items() if not one.withdrawn}
+        standing = {key: normal(one) for key, one in self.newest.items() if not one.withdrawn}
         if not self.engine.stats.evicted_sessions:
             assert standing == oracle(self.records)
 
