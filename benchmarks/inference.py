@@ -3,7 +3,7 @@
 Simulated agents, ten tasks each: false failures of 50 fresh runs that are right, of 30 runs with a mistake those that
 fail, questions for a person, lines. TRIALS is a file of real models' runs with several trials a task, plain or gzip:
 one JSON object a line, `{set, task, id, passed, day, users, calls}`; each golden is made of k passing runs of a task,
-and judges the others.
+and judges the others. A folder instead of TRIALS holds one session a task, with rewards and expected calls.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from goldspan.collector_processor.golden_tools.recording import record
+from goldspan.collector_processor.golden_tools.inference.run_groups import RunGroup
+from goldspan.collector_processor.golden_tools.recording import record, record_groups
 from goldspan.collector_processor.golden_tools.writing import golden_set_text
+from goldspan.mappers import read_sessions
 from goldspan.scoring import load_goldens, score_sessions
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Label
@@ -109,9 +111,41 @@ def trials(path: Path, k: int, repeats: int = 3) -> Iterator[tuple[str, Judgemen
         yield name, Judgement(*totals[:4], totals[4] // repeats, totals[5] // repeats)
 
 
+def one_run_each(folder: Path) -> Judgement:
+    """Judge sessions by goldens of their tasks' expected calls, with rules from other tasks that passed.
+
+    `folder` holds sessions with rewards and expected calls, `sessions.json`, and their traces. The tasks are halved:
+    rules are inferred from the expected calls and the passing run of each task of one half, and judge the other.
+    """
+    described = {one["session"]: one for one in json.loads((folder / "sessions.json").read_text("utf-8"))}
+    seen = {one.id: one for one in read_sessions(*folder.glob("*.otlp.jsonl.gz")) if one.id in described}
+    totals = [0] * 6
+    for half in (0, 1):
+        groups: list[RunGroup] = []
+        judging: list[Session] = []
+        for number, (key, session) in enumerate(sorted(seen.items())):
+            calls = [ToolCall(call["name"], call["args"]) for call in described[key]["expected_writing_calls"]]
+            turn = Turn(tuple(calls), user_text=session.turns[0].user_text, start=session.turns[0].start)
+            known = [Session(key, (turn,), run="expected")]
+            if number % 2 == half:
+                known += [session] if described[key]["reward"] == 1 else []
+            else:
+                judging.append(session)
+            groups.append(RunGroup({"session": key}, known))
+        recorded = record_groups(groups, "inferred")
+        found = [one for one in score_sessions(dict(recorded.document), judging).sessions if one.golden]
+        right, wrong = (
+            [one for one in found if (described[one.name]["reward"] == 1) is passed] for passed in (True, False)
+        )
+        counts = len(right), sum(one.failed for one in right), len(wrong), sum(one.failed for one in wrong)
+        lines = golden_set_text("g.yaml", recorded.document, recorded.comments).count("\n")
+        totals = [one + other for one, other in zip(totals, (*counts, len(recorded.questions), lines), strict=True)]
+    return Judgement(*totals[:4], totals[4] // 2, totals[5] // 2)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Goldens inferred from passing runs, and what they judge.")
-    parser.add_argument("trials", nargs="?", type=Path, help="a file of real models' runs")
+    parser.add_argument("trials", nargs="?", type=Path, help="a file of trials, or a folder of sessions")
     parser.add_argument("--agent", choices=AGENTS, help="one simulated agent, with what it wrote and missed")
     parser.add_argument("-k", type=int, nargs="*", default=[2, 3], help="passing runs a task")
     options = parser.parse_args(arguments)
@@ -124,7 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for k in (2, 3, 5) if options.agent is None else options.k[-1:]:
                 good = [run.to_session() for run in agent.good(k)]
                 rows.append((name, k, judged(good, fresh, bad, show=options.agent is not None)))
-    if options.trials is not None:
+    if options.trials is not None and options.trials.is_dir():
+        rows.append((options.trials.name, 1, one_run_each(options.trials)))
+    elif options.trials is not None:
         rows += [(name, k, found) for k in options.k for name, found in trials(options.trials, k)]
     for name, k, one in rows:
         shares = f"{one.failed} of {one.right}", f"{one.caught} of {one.wrong}"
