@@ -93,7 +93,8 @@ _ANSWER_KEYS = frozenset({"type", "id", "response"})
 
 def _message_of_parts(raw: Mapping[str, Any]) -> Message | None:
     """Read a message with no other keys than the conventions have; what follows tells the same of it at more cost."""
-    said_by, parts = raw.get("role"), raw.get("parts")
+    said_by = raw.get("role")
+    parts: list[object] | None = raw.get("parts")
     role = _ROLES.get(said_by) if type(said_by) is str else None
     if role is None or type(parts) is not list:
         return None
