@@ -24,7 +24,7 @@ from goldspan.mappers.dialects.reading.model_messages import (
     since_the_model,
     whole_history,
 )
-from goldspan.mappers.dialects.reading.value_parsing import identifier
+from goldspan.mappers.dialects.reading.value_parsing import identifier, is_redacted
 from goldspan.mappers.span_facts import (
     NO_EVIDENCE,
     RequestEvidence,
@@ -157,7 +157,7 @@ def _evidence_of_tool(span: SpanView, *, arguments: bool) -> SpanEvidence:
         if says.error or says.outcome:
             names_error = names_error or _names_error(value, outcome=says.outcome)
         if says.out:
-            results += (value,) if value not in ("", "null") else ()
+            results += () if isinstance(value, str) and _is_no_result(value) else (value,)
         elif arguments and says.arguments and (may_be_object(value) if isinstance(value, str) else is_mapping(value)):
             held.append(value)
     results += _results_in_events(span)
@@ -167,6 +167,10 @@ def _evidence_of_tool(span: SpanView, *, arguments: bool) -> SpanEvidence:
         names_error=names_error,
         sessions=tuple(sessions),
     )
+
+
+def _is_no_result(text: str) -> bool:
+    return text in ("", "null") or is_redacted(text)
 
 
 def _results_in_events(span: SpanView) -> Iterator[Any]:
