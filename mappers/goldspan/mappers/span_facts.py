@@ -5,6 +5,7 @@ SpanView -> dialects -> SpanFacts -> assembly -> Session
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from hashlib import blake2b
@@ -338,6 +339,12 @@ class LazySpanFacts(SpanFacts, frozen=True, gc=False, kw_only=True):
         """Return the same facts with their content."""
         return SpanFacts(*[getattr(self, name) for name in SpanFacts.__struct_fields__])
 
+    def read_by(self, content: Callable[[], SpanFacts]) -> LazySpanFacts:
+        """Return the same facts with another reader of their content."""
+        facts = copy.copy(self)
+        force_setattr(facts, "content", content)
+        return facts
+
     def changed(self, **changes: Any) -> SpanFacts:
         """Return the same facts, with their content, and with other values of some fields."""
         return self.read().changed(**changes)
@@ -447,11 +454,11 @@ Record = SpanFacts | LogFacts
 def first_captured(copies: Iterable[Content]) -> Content:
     """Return the first captured copy of some content, else the first copy with a reason (R10)."""
     known = NO_CONTENT
-    for copy in copies:
-        if copy.capture is Capture.CAPTURED:
-            return copy
+    for one in copies:
+        if one.capture is Capture.CAPTURED:
+            return one
         if known.capture is Capture.NOT_CAPTURED:
-            known = copy
+            known = one
     return known
 
 

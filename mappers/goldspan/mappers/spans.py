@@ -157,7 +157,7 @@ RecordView = SpanView | LogView
 class Markers:
     """What makes a span worth reading: any of the attribute keys, one of the scopes, or a key that may carry a call."""
 
-    __slots__ = ("keys", "plain", "scopes")
+    __slots__ = ("_search", "_searches", "keys", "plain", "scopes")
 
     def __init__(self, keys: frozenset[str], scopes: frozenset[str] = frozenset()) -> None:
         self.keys = keys
@@ -166,6 +166,8 @@ class Markers:
         """Names of instrumentation scopes whose spans are always read."""
         self.plain: set[str] = set()
         """Keys seen so far that are none of these: what has no other key is plain, at the cost of one look-up a key."""
+        self._search: tuple[int, Search] = 0, re.compile(rb'"key"').search
+        self._searches = 0
 
     def are_plain(self, attributes: Iterable[str]) -> bool:
         """Say whether none of these keys is known to a dialect or may carry a call."""
@@ -179,8 +181,22 @@ class Markers:
         self.plain.update(attributes)
         return True
 
+    def other_keys(self) -> Search:
+        """Return a search of OTLP/JSON for a key that is not among the `plain` ones, at a tenth of a look-up a key."""
+        known, search = self._search
+        if known < len(self.plain) <= _MOST_SEARCHED_KEYS and self._searches < _MOST_SEARCHES:
+            words = alternatives(sorted(key.encode("utf-8", "surrogatepass") + b'"' for key in self.plain))
+            search = re.compile(rb'"key"\s*:\s*"(?!' + words + b")").search
+            self._search = len(self.plain), search
+            self._searches += 1
+        return search
+
 
 _MOST_PLAIN_KEYS = 1 << 14
+_MOST_SEARCHED_KEYS = 512
+_MOST_SEARCHES = 32
+"""How often a search is compiled anew, which takes milliseconds, as more plain keys are seen."""
+Search = Callable[[bytes], re.Match[bytes] | None]
 
 
 def alternatives(words: list[bytes]) -> bytes:

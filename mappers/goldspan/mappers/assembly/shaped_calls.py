@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeGuard
 
 from msgspec.structs import replace
 
@@ -46,6 +47,44 @@ def with_shapes(spans: Mapping[str, SpanFacts]) -> Mapping[str, SpanFacts]:
         return spans
     reading = _ShapeReading(spans)
     return {**spans, **reading.agents, **reading.models, **reading.calls}
+
+
+class LaterShapes:
+    """The spans of a tree, which are read by shape only when the content of one of them is first used.
+
+    Where tables tell the role of every span that is worth a look, no turn depends on shape. It adds to the content of
+    spans of which the tables did not read all, and of these alone.
+    """
+
+    def __init__(self, spans: Mapping[str, SpanFacts]) -> None:
+        self._spans = dict(spans)
+        self._found: Mapping[str, SpanFacts] | None = None
+
+    @property
+    def are_used(self) -> bool:
+        """The shape of the spans was read."""
+        return self._found is not None
+
+    def spans(self) -> Mapping[str, SpanFacts] | None:
+        """Return the spans; none where their shape is to be read at once, since a span may have its role by it."""
+        unread = {span_id: span for span_id, span in self._spans.items() if _is_unread(span)}
+        read = (span for span_id, span in self._spans.items() if span_id not in unread)
+        if not unread or any(map(_may_be_looked_at, read)):
+            return None
+        later = {span_id: span.read_by(partial(self._read, span_id)) for span_id, span in unread.items()}
+        return {**self._spans, **later}
+
+    def _read(self, span_id: str) -> SpanFacts:
+        span = self._spans[span_id]
+        if span.look is None:
+            return span
+        if self._found is None:
+            self._found = with_shapes(self._spans)
+        return self._found[span_id]
+
+
+def _is_unread(span: SpanFacts) -> TypeGuard[LazySpanFacts]:
+    return isinstance(span, LazySpanFacts) and span.role is not None and not span.is_read
 
 
 class Places(NamedTuple):

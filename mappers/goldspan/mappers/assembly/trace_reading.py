@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 from goldspan.mappers.assembly.joined_logs import with_logs
-from goldspan.mappers.assembly.shaped_calls import with_shapes
+from goldspan.mappers.assembly.shaped_calls import LaterShapes, with_shapes
 from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
 from goldspan.mappers.assembly.turn_fragments import (
     Beyond,
@@ -67,7 +67,7 @@ def without_ids(fact: SpanFacts, number: int) -> SpanFacts:
 class _Tree:
     """Spans that parents link, and what was read of them."""
 
-    __slots__ = ("fragments", "listed", "logs", "missing", "spans", "starts_turn")
+    __slots__ = ("fragments", "listed", "logs", "missing", "shapes", "spans", "starts_turn")
 
     def __init__(self, missing: str | None) -> None:
         self.missing = missing
@@ -78,6 +78,7 @@ class _Tree:
         """As of when it was last read."""
         self.listed = False
         """The fragments are among those of the trace."""
+        self.shapes: LaterShapes | None = None
         self.starts_turn = False
         """A span of it is or begins a turn, so that it gives a fragment."""
 
@@ -137,7 +138,10 @@ class TraceReading:
         return list(self._fragments)
 
     def _read(self, tree: _Tree, keys: Sequence[str], on_problem: Callable[[Problem], object]) -> None:
-        spans = with_shapes(tree.spans)
+        if tree.shapes is None or not tree.shapes.are_used:
+            tree.shapes = LaterShapes(tree.spans)
+        spans = None if tree.shapes.are_used else tree.shapes.spans()
+        spans = with_shapes(tree.spans) if spans is None else spans
         trace_id = next(iter(spans.values())).trace_id if spans else ""
         if trace_id:
             spans = with_ancestors(spans, [log.span_id for log in tree.logs])

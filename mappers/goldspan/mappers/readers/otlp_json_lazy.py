@@ -39,6 +39,7 @@ from goldspan.mappers.spans import (
     Markers,
     PlainSpans,
     ResourceView,
+    Search,
     SpanOutline,
     SpanView,
     UndecodedAttributes,
@@ -57,7 +58,6 @@ _outline: Callable[[Any], _PlainSpan] = attrgetter(
     "span_id", "parent_span_id", "start_time_unix_nano", "end_time_unix_nano", "kind", "flags"
 )
 _LIST = frozenset(b"[")
-_Search = Callable[[bytes], re.Match[bytes] | None]
 _UNUSUAL = re.compile(r'[\0-\x1f"/\\\x7f-\uffff]')
 """What may be escaped in JSON in several ways."""
 
@@ -309,23 +309,26 @@ def _without_markers(spans: Sequence[_Span], markers: Markers) -> Sequence[_Span
     written = [raw for span in spans if (raw := span.attributes)]
     joined = b"".join(written)
     unusual = not {memoryview(raw)[0] for raw in written} <= _LIST or b"\\" in joined
-    if unusual or search(joined) is not None or not _are_plain(joined, markers):
+    if unusual or not _are_plain(joined, search, markers):
         spans = [span for span in spans if not span.attributes or _holds_none(bytes(span.attributes), search, markers)]
     if not _ids_are_usual(spans):
         spans = [span for span in spans if _ids_are_usual([span])]
     return spans
 
 
-def _are_plain(attributes: bytes, markers: Markers) -> bool:
-    """Tell whether no key in these attributes, or in what else they hold, may carry a call."""
-    return markers.are_plain({str(key, "utf-8", "replace") for key in set(_KEYS.findall(attributes))})
+def _are_plain(attributes: bytes, search: Search, markers: Markers) -> bool:
+    """Tell whether no key in these attributes, or in what else they hold, is a marker or may carry a call."""
+    if markers.other_keys()(attributes) is None:
+        return True
+    return search(attributes) is None and markers.are_plain(
+        {str(key, "utf-8", "replace") for key in set(_KEYS.findall(attributes))}
+    )
 
 
-def _holds_none(attributes: bytes, search: _Search, markers: Markers) -> bool:
+def _holds_none(attributes: bytes, search: Search, markers: Markers) -> bool:
     """Tell whether this is a list without any of the keys. What has escapes may spell them in any way."""
     return (
-        search(attributes) is None
-        and _are_plain(attributes, markers)
+        _are_plain(attributes, search, markers)
         and b"\\u" not in attributes
         and (attributes.startswith(b"[") or attributes == b"null")
     )
@@ -351,7 +354,7 @@ _KEYS = re.compile(rb'"key"\s*:\s*"([^"\\]*)"')
 
 
 @lru_cache(maxsize=8)
-def _search_for(keys: frozenset[str]) -> _Search:
+def _search_for(keys: frozenset[str]) -> Search:
     """Compile a search for these attribute keys in JSON that escapes no letter of them."""
     if any(_UNUSUAL.search(key) for key in keys):
         return re.compile(b"").search
