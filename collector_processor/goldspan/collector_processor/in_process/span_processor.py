@@ -63,7 +63,12 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         goldens: Goldens | None = None,
         **options: Unpack[ExporterOptions],
     ) -> None:
-        self._scoring_exporter = ToolParameterMatchExporter(span_exporter, goldens=goldens, **options)
+        # A TypedDict may have more keys than it names; an unknown one is refused there.
+        self._scoring_exporter = ToolParameterMatchExporter(
+            span_exporter,
+            goldens=goldens,
+            **options,  # pyright: ignore[reportArgumentType]
+        )
         self._at_exit: Callable[[], object] | None = None
         self._exits_at: float | None = None
         super().__init__(
