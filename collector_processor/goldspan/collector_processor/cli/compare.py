@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -98,10 +98,7 @@ def compare(
         runs = [
             _scored(replace(traces, names=(name,)), golden_files, metrics, keys, complaints) for name in traces.names
         ]
-        group_of = partial(_value, keys) if keys else None
-        if group_of is not None and not any(group_of(one) for run in runs for one in run.run.sessions):
-            raise click.BadParameter(_none_has(keys), param_hint="--by")
-        found = _compared(runs, keys, group_of)
+        found = _compared(runs, keys)
     found = [_only(one, by) for one in found]
     if as_format == "json":
         write_json(found[0].to_json() if len(runs) == 2 else [one.to_json() for one in found])
@@ -109,10 +106,11 @@ def compare(
     end(complaints, 0)
 
 
-def _compared(
-    runs: list[NamedRun], keys: tuple[str, ...], group_of: Callable[[ScoredSession], str | None] | None
-) -> list[Comparison]:
+def _compared(runs: list[NamedRun], keys: tuple[str, ...]) -> list[Comparison]:
     """Compare two runs, or each other value of an attribute in one run with the first."""
+    group_of = partial(_value, keys) if keys else None
+    if group_of is not None and not any(group_of(one) for run in runs for one in run.run.sessions):
+        raise click.BadParameter(_none_has(keys), param_hint="--by")
     if len(runs) == 2:
         before, after = (Side(run.name, run.run.sessions) for run in runs)
         return [compare_sides(before, after, group_of=group_of)]

@@ -120,15 +120,9 @@ def record(
     Exit codes: 0 written; 1 no tool call was found; 2 wrong usage, or a named file holds no record.
     """
     _refuse_to_replace(output, force=force)
-    by_ids = [("--pattern", pattern is not None), ("--runs", runs is not None)]
     _refuse_together([("--review", reviewed), ("--yes", yes)], "the one asks about what the other takes")
-    _refuse_together([*by_ids, ("--by-user-text", by_user_text)], "each says how runs of a task are found")
     by_text = [("--by-user-text", by_user_text), ("--from-passing", from_passing)]
-    for option in (("--no-user-text", no_user_text), *by_ids):
-        for other in by_text:
-            _refuse_together([other, option], f"{other[0]} finds goldens by the user's first message")
-    if runs is not None and "{run}" not in runs:
-        raise click.UsageError("--runs needs {run} in the place where ids tell runs apart: '{task}-run-{run}'")
+    _refuse_ways_to_find(pattern, runs, by_text, no_user_text=no_user_text)
     with file_errors(), open_traces(traces) as files:
         sessions = _sessions(files, *only, *([pattern] if pattern else ()))
         set_name = name or name_of(output or traces.names[0])
@@ -157,10 +151,21 @@ def record(
             complain([f"note: {counted(len(answered), 'rule')} to confirm: --review asks about them, --yes takes them"])
         if table is not None:
             write_text(table, "\n".join(markdown_of(answered)) + "\n")
-        header = _said_of(recorded)
-        complain(f"note: {line}" for line in (header if recorded.inferred is not None else ()))
-        _write(output, recorded.document, recorded.comments, header)
+        _write_recorded(output, recorded)
         end(files.mistakes, 0)
+
+
+def _refuse_ways_to_find(
+    pattern: str | None, runs: str | None, by_text: Sequence[tuple[str, bool]], *, no_user_text: bool
+) -> None:
+    """Refuse options that find goldens, or runs of a task, in several ways; `by_text` are those by what users said."""
+    by_ids = [("--pattern", pattern is not None), ("--runs", runs is not None)]
+    _refuse_together([*by_ids, by_text[0]], "each says how runs of a task are found")
+    for option in (("--no-user-text", no_user_text), *by_ids):
+        for other in by_text:
+            _refuse_together([other, option], f"{other[0]} finds goldens by the user's first message")
+    if runs is not None and "{run}" not in runs:
+        raise click.UsageError("--runs needs {run} in the place where ids tell runs apart: '{task}-run-{run}'")
 
 
 def _refuse_together(options: Sequence[tuple[str, bool]], why: str) -> None:
@@ -168,6 +173,13 @@ def _refuse_together(options: Sequence[tuple[str, bool]], why: str) -> None:
     given = [name for name, is_given in options if is_given]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} cannot stand together: {why}")
+
+
+def _write_recorded(output: str | None, recorded: Recorded) -> None:
+    """Write a recorded golden set, and say on standard error what was inferred."""
+    header = _said_of(recorded)
+    complain(f"note: {line}" for line in (header if recorded.inferred is not None else ()))
+    _write(output, recorded.document, recorded.comments, header)
 
 
 def _said_of(recorded: Recorded) -> Sequence[str]:

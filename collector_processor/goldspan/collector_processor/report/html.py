@@ -110,12 +110,7 @@ def _page(report: Report) -> Iterator[str]:
         yield f'<p class="first">{report.first_head}: <code>{html_text(report.first_difference)}</code></p>'
     yield "</header>"
     yield from _summary(report)
-    if report.regressions:
-        yield from _listing("Regressed", report.regressions, opened=True)
-    if report.fixed:
-        yield from _listing("Fixed", report.fixed, opened=len(report.fixed) <= _MOST_OPEN)
-    if report.known_failures:
-        yield from _listing("Failed before, too", sorted(report.known_failures), opened=False)
+    yield from _since_baseline(report)
     yield from _filter(report)
     yield from mistakes.panel()
     yield "<main>"
@@ -131,6 +126,16 @@ def _page(report: Report) -> Iterator[str]:
         lines = [f"{code}: {text}" for code, text in report.problems]
         yield from _listing("Problems", lines, opened=len(lines) <= _MOST_OPEN)
     yield f"<script>{script}</script>\n</body>\n</html>"
+
+
+def _since_baseline(report: Report) -> Iterator[str]:
+    """Yield the lists of what became worse or better since the baseline, and of what failed in it."""
+    if report.regressions:
+        yield from _listing("Regressed", report.regressions, opened=True)
+    if report.fixed:
+        yield from _listing("Fixed", report.fixed, opened=len(report.fixed) <= _MOST_OPEN)
+    if report.known_failures:
+        yield from _listing("Failed before, too", sorted(report.known_failures), opened=False)
 
 
 def html_page(title: str, body: str) -> str:

@@ -139,16 +139,7 @@ def questions_of(inferred: InferredSet) -> list[RuleQuestion]:
         if inferred.tools[tool].expected and not rule.is_plain and rule.form != "present":
             key = (rule.form,) if rule.form in _TOGETHER else (tool, *way)
             asked.setdefault(key, []).append(rule)
-    found = [
-        RuleQuestion(
-            f"{listed(one.name for one in rules)} {BY_NAME[rules[0].form].words}"
-            + (", or is left out" if all(one.optional for one in rules) else ""),
-            tuple(evidence(one) for one in rules),
-            tuple((one.tool, one.field) for one in rules),
-            worth=sum(one.rejected_as_literals or one.calls for one in rules),
-        )
-        for rules in asked.values()
-    ]
+    found = [_question_of_rules(rules) for rules in asked.values()]
     found += [
         RuleQuestion(
             f"{use.tool} changes something, and is left out in some runs that are right: its calls prove nothing",
@@ -160,6 +151,17 @@ def questions_of(inferred: InferredSet) -> list[RuleQuestion]:
         if use.incidental
     ]
     return sorted(found, key=lambda one: (-one.worth, one.text))
+
+
+def _question_of_rules(rules: Sequence[LearnedRule]) -> RuleQuestion:
+    """Return the question about rules of one form, which one answer decides."""
+    left_out = ", or is left out" if all(one.optional for one in rules) else ""
+    return RuleQuestion(
+        f"{listed(one.name for one in rules)} {BY_NAME[rules[0].form].words}{left_out}",
+        tuple(evidence(one) for one in rules),
+        tuple((one.tool, one.field) for one in rules),
+        worth=sum(one.rejected_as_literals or one.calls for one in rules),
+    )
 
 
 def evidence(rule: LearnedRule) -> str:

@@ -6,7 +6,7 @@ is forbidden. Calls that only read are expected only where runs hardly ever diff
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from goldspan.collector_processor.golden_tools.inference.call_clusters import CallCluster, TaskCalls, cluster_calls
@@ -95,11 +95,7 @@ def of_one_task(inferred: InferredSet, task: RecordedTask) -> InferredSet:
 
 
 def _use(tool: str, tasks: Sequence[TaskCalls], rules: Mapping[Argument, LearnedRule], *, reads: bool) -> ToolUse:
-    several = [
-        (task.runs, clusters)
-        for task in tasks
-        if task.runs > 1 and (clusters := [one for one in task.clusters if one.tool == tool])
-    ]
+    several = list(_of_several_runs(tool, tasks))
     unsteady = sum(any(len(one.calls) < runs for one in clusters) for runs, clusters in several)
     if not reads:
         incidental = len(several) >= _FEW_TASKS and unsteady >= 2 and unsteady > _INCIDENTAL * len(several)
@@ -108,6 +104,14 @@ def _use(tool: str, tasks: Sequence[TaskCalls], rules: Mapping[Argument, Learned
     enough = len(several) >= _ENOUGH_TASKS and sum(runs for runs, _ in several) >= _ENOUGH_RUNS
     steady = enough and not unsteady
     return ToolUse(tool, reads, len(several), unsteady, steady and _is_predictable(several, rules))
+
+
+def _of_several_runs(tool: str, tasks: Sequence[TaskCalls]) -> Iterator[tuple[int, Sequence[CallCluster]]]:
+    """Yield the runs and the calls of a tool, for each task that has several runs and calls it."""
+    for task in tasks:
+        clusters = [one for one in task.clusters if one.tool == tool] if task.runs > 1 else []
+        if clusters:
+            yield task.runs, clusters
 
 
 def _hands_over(tool: str) -> bool:

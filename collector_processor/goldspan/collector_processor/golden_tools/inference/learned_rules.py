@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from goldspan.collector_processor.golden_tools.inference.call_clusters import CallCluster, TaskCalls
@@ -218,9 +218,14 @@ def _order_is_open(places: Sequence[Place]) -> bool:
 
 def _pooled(places: Sequence[Place], together: Sequence[str]) -> PooledValues:
     """Look at an argument over all tasks."""
-    flat = [(value, call) for values, calls in places for value, call in zip(values, calls, strict=True)]
+    flat = _flat(places)
     common_keys = _common_keys([value for value, _ in flat])
     return PooledValues(_choices(places), _mentioned(flat, len(places)), common_keys, together)
+
+
+def _flat(places: Sequence[Place]) -> list[tuple[JsonValue, SeenCall]]:
+    """Return the values of all places, each with its call."""
+    return [one for values, calls in places for one in zip(values, calls, strict=True)]
 
 
 def _choices(places: Sequence[Place]) -> list[JsonValue]:
@@ -253,6 +258,17 @@ def _mentioned(flat: Sequence[tuple[JsonValue, SeenCall]], places: int) -> list[
     prose = sum(len(text.words) > 1 for text, _ in texts)
     if places < _FEW_PLACES or len(texts) < len(flat) or prose <= _MOSTLY * len(texts):
         return []
+    # What two places say alike is asked once, of the place that is written shortest.
+    by_values: dict[object, ValueOrigin] = {}
+    for name, values in sorted(_repeated(texts), key=lambda one: _written_shortest(one[0])):
+        by_values.setdefault(values, name)
+    return [
+        {"call": one.tool, "path": one.pointer} if one.pointer[:1] == "/" else one.dotted for one in by_values.values()
+    ]
+
+
+def _repeated(texts: Sequence[tuple[WrittenText, SeenCall]]) -> Iterator[tuple[ValueOrigin, frozenset[object]]]:
+    """Yield the places that nearly every text repeats a value of, with their values."""
     said: Counter[ValueOrigin] = Counter()
     there: Counter[ValueOrigin] = Counter()
     values: defaultdict[ValueOrigin, set[object]] = defaultdict(set)
@@ -261,31 +277,31 @@ def _mentioned(flat: Sequence[tuple[JsonValue, SeenCall]], places: int) -> list[
             there[name] += 1
             said[name] += any(text.says(value) for value in found)
             values[name].update(map(canonical, found))
-    kept = [
-        name
-        for name in said
-        if said[name] >= 0.99 * there[name] and there[name] >= 0.9 * len(texts) and len(values[name]) > 1
-    ]
-    # What two places say alike is asked once, of the place that is written shortest.
-    by_values: dict[object, ValueOrigin] = {}
-    for name in sorted(kept, key=lambda one: (one.pointer.startswith("/"), len(one.pointer), one)):
-        by_values.setdefault(frozenset(values[name]), name)
-    return [
-        {"call": one.tool, "path": one.pointer} if one.pointer[:1] == "/" else one.dotted for one in by_values.values()
-    ]
+    for name in said:
+        if said[name] >= 0.99 * there[name] and there[name] >= 0.9 * len(texts) and len(values[name]) > 1:
+            yield name, frozenset(values[name])
+
+
+def _written_shortest(place: ValueOrigin) -> tuple[bool, int, ValueOrigin]:
+    return place.pointer.startswith("/"), len(place.pointer), place
 
 
 def _prior(places: Sequence[Place], pool: PooledValues, fitting: Set[str], writes: Set[str]) -> str | None:
     """Return the form that values call for by what they look like."""
-    flat = [(value, call) for values, calls in places for value, call in zip(values, calls, strict=True)]
+    flat = _flat(places)
     texts = [value for value, _ in flat if isinstance(value, str)]
     if len(texts) < len(flat) or not texts:
         return None
     if _is_prose(texts, len(places)) and sum(call.was_said(text) for text, call in flat) < 0.5 * len(flat):
         return "mentions" if pool.mentions else "key_facts" if "key_facts" in fitting else "type"
-    grounded = sum(call.is_grounded(text) for text, call in flat)
-    if all(map(is_surely_generated, texts)) and not grounded:
+    if all(map(is_surely_generated, texts)) and not any(call.is_grounded(text) for text, call in flat):
         return "generated"
+    return _prior_of_origins(flat, fitting, writes)
+
+
+def _prior_of_origins(flat: Sequence[tuple[JsonValue, SeenCall]], fitting: Set[str], writes: Set[str]) -> str | None:
+    """Return the form that texts call for by where they come from: the day of the call, or an earlier result."""
+    grounded = sum(call.is_grounded(text) for text, call in flat)
     if "relative_date" in fitting and grounded < 0.5 * len(flat) and all(itertools.starmap(_is_near, flat)):
         return "relative_date"
     if "from_result" in fitting and all(_comes_from(writes, text, call) for text, call in flat):

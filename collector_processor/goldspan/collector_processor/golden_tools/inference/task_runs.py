@@ -63,13 +63,8 @@ class SeenCall:
     def known_values(self) -> Mapping[ValueOrigin, list[JsonValue]]:
         """Return the few short values that the call itself, earlier calls and their results have in one place."""
         found: defaultdict[ValueOrigin, list[JsonValue]] = defaultdict(list)
-        for other in self.run.calls:
-            if other.position <= self.position:
-                tool = other.name if other is not self else ""
-                for name, value in other.args.items():
-                    passed = [one for _, one in leaves(value)]
-                    if tool or not any(isinstance(one, str) and " " in one for one in passed):
-                        found[ValueOrigin(tool, ".".join(name))] += passed
+        for origin, passed in self._passed():
+            found[origin] += passed
         for position, origin, value in self.run.results:
             if position < self.position:
                 found[origin].append(value)
@@ -78,6 +73,16 @@ class SeenCall:
             for name, values in found.items()
             if len(values) <= _FEW and values and all(map(_is_short, values))
         }
+
+    def _passed(self) -> Iterator[tuple[ValueOrigin, list[JsonValue]]]:
+        """Yield what this call and earlier ones passed, but no prose of this call."""
+        for other in self.run.calls:
+            if other.position <= self.position:
+                tool = other.name if other is not self else ""
+                for name, value in other.args.items():
+                    passed = [one for _, one in leaves(value)]
+                    if tool or not any(isinstance(one, str) and " " in one for one in passed):
+                        yield ValueOrigin(tool, ".".join(name)), passed
 
     @property
     def earlier(self) -> EarlierCalls:
