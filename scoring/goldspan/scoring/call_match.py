@@ -150,8 +150,7 @@ class CallRules(Struct, frozen=True, gc=False):
             return None
         actual = arguments_of(call)
         if actual is None:
-            pair = _UNKNOWN if self.arguments or self.extra_arguments_count else _PERFECT
-            return pair if successful else replace(pair, successful=False)
+            return self._pair_unread(successful=successful)
         weights = self._points(actual, call, context)
         extra = len(extra_arguments(self.expected, call)) if self.extra_arguments_count else 0
         if weights is None or (extra and self.by_values):
@@ -164,6 +163,11 @@ class CallRules(Struct, frozen=True, gc=False):
         right = share(points, total)
         bounds = _bounds(right, share(points + unknown, total), self.how)
         return Pair(bounds.lowest, False, successful, bounds.highest - bounds.lowest, right)  # noqa: FBT003
+
+    def _pair_unread(self, *, successful: bool) -> Pair:
+        """Return the pair with a call whose arguments were not read."""
+        pair = _UNKNOWN if self.arguments or self.extra_arguments_count else _PERFECT
+        return pair if successful else replace(pair, successful=False)
 
     def _may_stand(self, call: ToolCall) -> bool:
         """Whether a call that failed, or was rejected, may stand for an expected one."""

@@ -265,14 +265,18 @@ def _shown(node: ast.expr, depth: int) -> Any:
         pairs = zip(node.keys, node.values, strict=True)
         return {str(_shown(key, below)): _shown(value, below) for key, value in pairs if key is not None}
     if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
-        fields = {one.arg: _shown(one.value, below) for one in node.keywords if one.arg is not None}
-        values = [_shown(one, below) for one in node.args]
-        return {"__class__": ast.unparse(node.func), **fields, **({"__values__": values} if values else {})}
+        return _shown_object(node, below)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_shown(node.operand, below)
     if isinstance(node, (ast.Name, ast.Attribute)):
         return ast.unparse(node)
     raise ValueError("no value")
+
+
+def _shown_object(node: ast.Call, below: int) -> dict[str, Any]:
+    fields = {one.arg: _shown(one.value, below) for one in node.keywords if one.arg is not None}
+    values = [_shown(one, below) for one in node.args]
+    return {"__class__": ast.unparse(node.func), **fields, **({"__values__": values} if values else {})}
 
 
 def _end_of_value(text: str, start: int) -> int:

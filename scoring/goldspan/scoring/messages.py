@@ -20,7 +20,15 @@ from typing import Any, TypeGuard
 
 from msgspec import Struct
 
-from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence, may_be_object, may_be_value, read_value
+from goldspan.scoring.json_values import (
+    is_dict,
+    is_list,
+    is_mapping,
+    is_sequence,
+    may_be_object,
+    may_be_value,
+    read_value,
+)
 from goldspan.scoring.sessions import Capture, Content
 
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str)
@@ -96,8 +104,19 @@ def _message_of_parts(raw: Mapping[str, Any]) -> Message | None:
     said_by = raw.get("role")
     parts: list[object] | None = raw.get("parts")
     role = _ROLES.get(said_by) if type(said_by) is str else None
-    if role is None or type(parts) is not list:
+    if role is None or not is_list(parts) or (read := _plain_parts(parts)) is None:
         return None
+    texts, requests, results = read
+    if role == "tool" and not results:
+        return None
+    text = "" if role == "tool" else "\n".join(filter(None, texts))
+    if results and role == "user" and not text:
+        role = "tool"
+    return Message(role, text, () if role == "tool" else tuple(requests), tuple(results))
+
+
+def _plain_parts(parts: list[Any]) -> tuple[list[str], list[MessageRequest], list[MessageResult]] | None:
+    """Read the texts, requests and results of parts; None if one has other keys than the conventions have."""
     texts: list[str] = []
     requests: list[MessageRequest] = []
     results: list[MessageResult] = []
@@ -107,7 +126,7 @@ def _message_of_parts(raw: Mapping[str, Any]) -> Message | None:
         kind, call_id = part.get("type"), part.get("id")
         call_id = call_id if isinstance(call_id, str) else ""
         if kind == "text" and len(part) == 2 and isinstance(text := part.get("content"), str):
-            texts += (text,) if text else ()
+            texts.append(text)
         elif kind == "tool_call" and _REQUEST_KEYS.issuperset(part) and isinstance(name := part.get("name"), str):
             requests += (MessageRequest(name, part.get("arguments"), call_id),) if name else ()
         elif kind == "tool_call_response" and _ANSWER_KEYS.issuperset(part) and "response" in part:
@@ -115,12 +134,7 @@ def _message_of_parts(raw: Mapping[str, Any]) -> Message | None:
             results.append(MessageResult(call_id, returned, _is_failed(content) or begins_as_error(returned)))
         else:
             return None
-    if role == "tool" and not results:
-        return None
-    text = "" if role == "tool" else "\n".join(texts)
-    if results and role == "user" and not text:
-        role = "tool"
-    return Message(role, text, () if role == "tool" else tuple(requests), tuple(results))
+    return texts, requests, results
 
 
 # Which values are messages.

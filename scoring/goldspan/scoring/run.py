@@ -516,20 +516,24 @@ class Scorer:
 
     def reads_content(self, goldens: Sequence[Golden]) -> bool:
         """Whether scoring may read more of a session than its calls: messages, results, answers."""
-        presets = {golden.preset.name for golden in goldens if golden.preset is not None}
-        if self.preset is not None:
-            presets = {self.preset.name}
-        if presets:
-            from goldspan.scoring.presets.preset_registry import PRESETS  # noqa: PLC0415 - see choose_preset
-
-            if any(PRESETS[name].needs for name in presets & PRESETS.keys()):
-                return True
+        if self._preset_reads_content(goldens):
+            return True
         names = {choice.name for golden in goldens for choice in golden.metrics}
         names.update(choice.metric.name for choice in (*self.metrics, *self.later))
         if any(name not in BUILT_IN_METRICS or CONTEXT in needs_of(BUILT_IN_METRICS[name]) for name in names):
             return True
         values = (call.values for golden in goldens for call in golden.all_calls() if call.values is not call.args)
         return any(asked_by(*one.values()) is Asks.CONTENT for one in values)
+
+    def _preset_reads_content(self, goldens: Sequence[Golden]) -> bool:
+        presets = {golden.preset.name for golden in goldens if golden.preset is not None}
+        if self.preset is not None:
+            presets = {self.preset.name}
+        if not presets:
+            return False
+        from goldspan.scoring.presets.preset_registry import PRESETS  # noqa: PLC0415 - see choose_preset
+
+        return any(PRESETS[name].needs for name in presets & PRESETS.keys())
 
 
 def scorer_of(

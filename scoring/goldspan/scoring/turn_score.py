@@ -128,15 +128,7 @@ def score_calls(
     `unseen` is the reason why calls may be missing from the recording: expected calls without a partner are then not
     evaluated. `batches` replaces the batch numbers of the calls. `history` has the results of earlier calls.
     """
-    calls: Sequence[ToolCall] = ()
-    context = CallContext(history)
-    if turn is not None:
-        unknown = why_calls_unknown(turn)
-        unseen = unseen or unknown
-        if unknown is not Reason.READING_DOUBTFUL:
-            calls = turn.calls
-        if (tools := tools_in_force(turn)) is not None:
-            context = CallContext(history, tools)
+    calls, context, unseen = _calls_to_score(turn, history, unseen)
     criterion = expected.criterion
     results, partners, approximate = _call_results(expected, calls, context, batches, unseen)
     unexpected, rejected = split_unpaired(calls, partners, NOT_EXPECTED)
@@ -148,8 +140,7 @@ def score_calls(
         if bounds.highest is not ONE and (reason := _first_unknown(expected, calls)) is not None:
             highest = max(bounds.highest, _highest_score(expected, calls, context, batches))
             bounds = ScoreBounds(bounds.lowest, highest)
-            if verdict.label is _FAIL and highest >= criterion.exact_threshold:
-                verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, reason)
+            verdict = _unless_reached(verdict, highest, criterion, reason)
     if expected.forbidden:
         results, unexpected, forbidden = _check_forbidden(expected.forbidden, results, unexpected, unseen, context)
     if unexpected and expected.calls and criterion.repeated_writes == "fail":
@@ -171,6 +162,24 @@ def score_calls(
         extra_calls_count=criterion.extra_calls == "penalize",
     )
     return TurnScore(result, bounds, forbidden, bool(counted))
+
+
+def _calls_to_score(
+    turn: Turn | None, history: CallHistory | None, unseen: Reason | None
+) -> tuple[Sequence[ToolCall], CallContext, Reason | None]:
+    """Return the calls of a turn, what they are compared in, and the reason why calls may be missing."""
+    if turn is None:
+        return (), CallContext(history), unseen
+    unknown = why_calls_unknown(turn)
+    tools = tools_in_force(turn)
+    context = CallContext(history) if tools is None else CallContext(history, tools)
+    return () if unknown is Reason.READING_DOUBTFUL else turn.calls, context, unseen or unknown
+
+
+def _unless_reached(verdict: Verdict, highest: Fraction, criterion: Criterion, reason: Reason) -> Verdict:
+    """Return a verdict that is not evaluated in place of a failure whose highest score reaches the threshold."""
+    reached = verdict.label is _FAIL and highest >= criterion.exact_threshold
+    return Verdict(verdict.exact, Label.NOT_EVALUATED, reason) if reached else verdict
 
 
 def split_unpaired(
@@ -518,22 +527,24 @@ def _check_forbidden(
     if any(rules.narrow for rules in forbidden):
         mended = _last_successes((*calls, *unexpected))
     for result in (*calls, *unexpected):
-        violates, reason = None, None
-        if result.actual is not None and result.aligned:
-            violates, reason = _violation(with_arguments, result, context, mended)
+        violates, reason = _violation(with_arguments if result.aligned else forbidden, result, context, mended)
+        if result.aligned and result.actual is not None:
             reason = reason or _why_unsure(forbidden, result.actual)
-        elif result.actual is not None and result.unexpected:
-            violates, reason = _violation(forbidden, result, context, mended)
         if violates is not None:
             total, verdict = _VIOLATED, Verdict(result.verdict.exact, Label.FAIL)
             marked.append(replace(result, violates=violates, verdict=verdict))
             continue
         if reason is not None:
-            total = total if total is _VIOLATED else Verdict(None, Label.NOT_EVALUATED, total.reason or reason)
+            total = _in_doubt(total, reason)
             if result.unexpected:
                 result = replace(result, verdict=Verdict(None, Label.NOT_EVALUATED, reason))  # noqa: PLW2901
         marked.append(result)
     return marked[: len(calls)], marked[len(calls) :], total
+
+
+def _in_doubt(total: Verdict, reason: Reason) -> Verdict:
+    """Return the verdict on forbidden calls with one more call that may violate one; the first reason stays."""
+    return total if total is _VIOLATED else Verdict(None, Label.NOT_EVALUATED, total.reason or reason)
 
 
 def with_forbidden(verdict: Verdict, forbidden: Verdict | None) -> Verdict:
@@ -573,7 +584,7 @@ def _violation(
     `mended` has for each tool the position of its last success.
     """
     call, index = result.actual, result.actual_index
-    if call is None or index is None:
+    if call is None or index is None or result.missing:
         return None, None
     unknown: Reason | None = None
     for rules in forbidden:

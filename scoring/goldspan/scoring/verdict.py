@@ -329,10 +329,7 @@ def value_hint(expected: JsonValue, actual: JsonValue, parts: tuple[str, ...] = 
 def _hint(expected: JsonValue, actual: JsonValue) -> str:
     if is_number(expected) and is_number(actual) and (hint := _near_numbers(expected, actual)):
         return hint
-    wanted, found = (
-        None if is_number(value) and abs(value) < _UNIX_TIME else instant_of(value) for value in (expected, actual)
-    )
-    if wanted is not None and found is not None and not wanted.seconds_from(found) and expected != actual:
+    if _are_one_instant(expected, actual) and expected != actual:
         return "the same instant: use $datetime"
     if has_dollar_keys(expected) or type(expected) is not type(actual):
         return ""
@@ -341,6 +338,19 @@ def _hint(expected: JsonValue, actual: JsonValue) -> str:
             return "both are made up: use $generated"
         if expected.casefold() == actual.casefold():
             return ""
+    return _looser_matcher(expected, actual)
+
+
+def _are_one_instant(expected: JsonValue, actual: JsonValue) -> bool:
+    """Whether two values are forms of one instant; a small number is none."""
+    wanted, found = (
+        None if is_number(value) and abs(value) < _UNIX_TIME else instant_of(value) for value in (expected, actual)
+    )
+    return wanted is not None and found is not None and not wanted.seconds_from(found)
+
+
+def _looser_matcher(expected: JsonValue, actual: JsonValue) -> str:
+    """Return the hint of the first looser matcher by which the values are the same; empty if there is none."""
     matchers = ((words, {name: expected}) for words, name in _LOOSER if not isinstance(expected, int | float))
     return next((words for words, matcher in matchers if matches(matcher, actual)), "")
 

@@ -183,7 +183,16 @@ def _parts_of_rule(
         name: one for name, one in value.items() if name in _OF_CRITERION and not (kind and name in kind.options)
     }
     matcher = {name: one for name, one in value.items() if name not in OF_RULE and name not in of_criterion}
-    optional = value.get("optional", False)
+    mistakes = _mistakes_in_rule(value, matcher, names)
+    for path, message in mistakes:
+        note((key, *path), message)
+    return None if mistakes else (matcher, value.get("optional") is True, of_criterion)
+
+
+def _mistakes_in_rule(
+    value: Mapping[str, JsonValue], matcher: Mapping[str, JsonValue], names: Sequence[str]
+) -> list[tuple[ValuePath, str]]:
+    """Return what is wrong with a rule; `names` are those that begin with `$` in its matcher."""
     mistakes = _mistakes_in(matcher) if names else []
     mistakes += [
         ((name,), f"{found(value[name])}, expected true or false")
@@ -197,9 +206,7 @@ def _parts_of_rule(
         known = ", ".join((*OF_RULE, *_OF_CRITERION))
         advice = f"did you mean `{near}`?" if near else f"a rule has a matcher, {known}"
         mistakes.append(((name,), f"unknown field: {advice}"))
-    for path, message in mistakes:
-        note((key, *path), message)
-    return None if mistakes else (matcher, optional is True, of_criterion)
+    return mistakes
 
 
 def _mistakes_in(matcher: Mapping[str, JsonValue]) -> list[tuple[ValuePath, str]]:

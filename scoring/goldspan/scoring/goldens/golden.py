@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -254,15 +255,14 @@ class GoldenIndex:
         self.goldens = tuple(golden for one in self.sets for golden in one.goldens)
         if mistakes := duplicates_in(self.sets):
             raise GoldenFileError(*mistakes)
-        joins = [(joined_by(golden), golden) for golden in self.goldens]
-        self._exact = {key: golden for (how, key), golden in joins if how == "session"}
-        self._texts = {key: golden for (how, key), golden in joins if how == "first user text" and key}
-        self._by_attribute: dict[str, dict[tuple[type, Any], list[Golden]]] = {}
-        for golden in (golden for (how, _), golden in joins if how == "attributes"):
-            name, value = next(iter(golden.attribute.items()))
-            self._by_attribute.setdefault(name, {}).setdefault(_scalar(value), []).append(golden)
-        patterns = [(key, golden) for (how, key), golden in joins if how == "session pattern"]
-        self._patterns = [(re.compile(translate(pattern)), golden) for pattern, golden in patterns]
+        joins: dict[str, list[tuple[str, Golden]]] = defaultdict(list)
+        for golden in self.goldens:
+            how, key = joined_by(golden)
+            joins[how].append((key, golden))
+        self._exact = dict(joins["session"])
+        self._texts = {key: golden for key, golden in joins["first user text"] if key}
+        self._by_attribute = _by_first_attribute(golden for _, golden in joins["attributes"])
+        self._patterns = [(re.compile(translate(key)), golden) for key, golden in joins["session pattern"]]
         self._any_pattern = re.compile("|".join(pattern.pattern for pattern, _ in self._patterns) or "(?!)")
         self.join_attributes = tuple(sorted({name for golden in self.goldens for name in golden.attribute}))
         """Attributes that goldens match by: readers of spans must keep them."""
@@ -380,6 +380,15 @@ def joined_by(golden: Golden) -> tuple[str, str]:
         attributes = sorted(golden.attribute.items())
         return "attributes", ", ".join(f"{name}={json.dumps(value)}" for name, value in attributes)
     return "first user text", "" if golden.first_user_text is None else _folded(golden.first_user_text)
+
+
+def _by_first_attribute(goldens: Iterable[Golden]) -> dict[str, dict[tuple[type, Any], list[Golden]]]:
+    """Return goldens that attributes join, by the name and the value of the first of these."""
+    found: dict[str, dict[tuple[type, Any], list[Golden]]] = {}
+    for golden in goldens:
+        name, value = next(iter(golden.attribute.items()))
+        found.setdefault(name, {}).setdefault(_scalar(value), []).append(golden)
+    return found
 
 
 def _scalar(value: object) -> tuple[type, Any]:

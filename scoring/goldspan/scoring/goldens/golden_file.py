@@ -113,31 +113,37 @@ def _message(error: ErrorDetails, entry: type[_Entry]) -> str:
             own_first = sorted(entry.model_fields, key=lambda field: field not in entry.__annotations__)
             advice = f"did you mean `{near}`?" if near else f"{entry.WHAT} has {', '.join(own_first)}"
             return f"unknown field: {advice}"
-        case "string_type" if isinstance(value, bool | int | float):
-            expected = "text: put it in quotes"
-        case "string_type":
-            expected = "text"
-        case "string_unicode":
-            expected = "text without halves of characters"
-        case "string_pattern_mismatch":
-            expected = "text that is not blank"
-        case "bool_type":
-            expected = "true or false"
-        case "list_type":
-            expected = f"a list of {'calls' if name in ('', 'parallel') else name}"
         case "too_long":
             return f"found {len(value)} alternatives, expected at most {MOST_ALTERNATIVES}"
         case "too_short" if is_list(value):
             return _NOTHING_NEEDED
+        case _:
+            return f"{found(value)}, expected {_expected(error, name)}"
+
+
+def _expected(error: ErrorDetails, name: str) -> str:
+    """Return what was expected in the field of this name, in place of a value of another type or form."""
+    match error["type"]:
+        case "string_type" if isinstance(error["input"], bool | int | float):
+            return "text: put it in quotes"
+        case "string_type":
+            return "text"
+        case "string_unicode":
+            return "text without halves of characters"
+        case "string_pattern_mismatch":
+            return "text that is not blank"
+        case "bool_type":
+            return "true or false"
+        case "list_type":
+            return f"a list of {'calls' if name in ('', 'parallel') else name}"
         case "dict_type" | "too_short":
-            expected = f"an object such as {_EXAMPLES[name]}"
+            return f"an object such as {_EXAMPLES[name]}"
         case "literal_error":
-            expected = str(error.get("ctx", {})["expected"]).replace("'", "`")
+            return str(error.get("ctx", {})["expected"]).replace("'", "`")
         case _ if name == "format":
-            expected = "1: a newer goldspan may read other formats"
+            return "1: a newer goldspan may read other formats"
         case _:  # runs and passes
-            expected = "a whole number from 1"
-    return f"{found(value)}, expected {expected}"
+            return "a whole number from 1"
 
 
 def _validated(

@@ -119,11 +119,8 @@ class SessionContext:
         self._messages(messages[:opening])
         if heard:
             self._add("user", _text(turn.user_text))
-        hidden = turn.messages.capture in _HIDDEN or turn.user_text.capture in _HIDDEN
-        unread = turn.messages.capture is Capture.CAPTURED and bool(turn.messages.raw) and not messages
-        self._at.lacking = self._at.lacking or hidden or unread or not (heard or messages)
-        answers = {one.call_id: result_text(one) for message in messages for one in message.results if one.call_id}
-        contexts = self._calls(turn.calls, answers, calls_before)
+        self._at.lacking = self._at.lacking or _lacks_words(turn, messages) or not (heard or messages)
+        contexts = self._calls(turn.calls, _answers_by_call(messages), calls_before)
         self._messages(messages[opening:])
         known = len(self.conversation)
         self.answers.append(
@@ -213,6 +210,16 @@ def _text(content: Content) -> str:
 
 
 _HIDDEN = (Capture.REDACTED, Capture.TRUNCATED, Capture.UNPARSABLE)
+
+
+def _lacks_words(turn: Turn, messages: Sequence[Message]) -> bool:
+    """Whether words of a turn are missing: hidden, or not read from what was captured."""
+    hidden = turn.messages.capture in _HIDDEN or turn.user_text.capture in _HIDDEN
+    return hidden or (turn.messages.capture is Capture.CAPTURED and bool(turn.messages.raw) and not messages)
+
+
+def _answers_by_call(messages: Sequence[Message]) -> dict[str, str]:
+    return {one.call_id: result_text(one) for message in messages for one in message.results if one.call_id}
 
 
 def _opening(messages: Sequence[Message], calls: Sequence[ToolCall]) -> int:

@@ -230,10 +230,14 @@ def names_in_ranges(text: str, letters: Set[str]) -> Iterator[str]:
         if pattern.search(text):
             yield from (name for name, number in _WEEKDAYS.items() if number in numbers)
     for match in () if letters.isdisjoint(_NUMBERED) else _NAMED_RANGE.finditer(text):
-        names, size = (_WEEKDAYS, 7) if match[1] else (_MONTHS, 12)
-        first, last = (names[name] for name in match.groups() if name)
-        between = {(first + step) % size for step in range((last - first) % size + 1)}
-        yield from (name for name, number in names.items() if number % size in between)
+        yield from _names_between(match)
+
+
+def _names_between(match: re.Match[str]) -> Iterator[str]:
+    names, size = (_WEEKDAYS, 7) if match[1] else (_MONTHS, 12)
+    first, last = (names[name] for name in match.groups() if name)
+    between = {(first + step) % size for step in range((last - first) % size + 1)}
+    yield from (name for name, number in names.items() if number % size in between)
 
 
 _OFFSETS = (

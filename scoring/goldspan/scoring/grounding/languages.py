@@ -283,6 +283,11 @@ def _names(language: str) -> Iterator[tuple[str, str]]:
     for zone, inside in zones.items():
         if "city" in inside:
             yield inside["city"], zone.rpartition("/")[2].replace("_", " ")
+    yield from _names_of_units(here, english)
+
+
+def _names_of_units(here: Any, english: Any) -> Iterator[tuple[str, str]]:
+    """Yield the names of units in the locale `here`, as of one, two and five of them, with the English ones."""
     units: Any = import_module("babel.units")
     measured: list[str] = [unit for unit in english.unit_display_names if unit.startswith(_UNITS)]
     for unit in measured:

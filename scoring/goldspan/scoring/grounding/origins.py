@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from itertools import chain, groupby
 from math import e, isfinite, pi
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -109,19 +110,22 @@ class OriginFinder:
         value = leaf.value
         if value is None or isinstance(value, bool) or is_mapping(value) or is_sequence(value) or value == "":
             return Origin(Kind.TRIVIAL)
-        if isinstance(value, int) and abs(value) > _LARGEST_EXACT:
-            text = str(value) if value.bit_length() <= _LONGEST_INTEGER else ""
-            found = self._declared(leaf, text) or (self._text(text, normalised(text), leaf) if text else None)
-            return found or Origin(Kind.NONE)
         if isinstance(value, (int, float)):
-            if not isfinite(value):
-                return Origin(Kind.TRIVIAL)
-            return self._declared(leaf, str(value)) or self._number(float(value), leaf) or Origin(Kind.NONE)
+            return self._explained_number(value, leaf)
         text = text_of_leaf(value)
         folded = normalised(text)
         if folded in _NO_PREFERENCE:
             return Origin(Kind.TRIVIAL)
         return self._declared(leaf, text) or self._text(text, folded, leaf) or Origin(Kind.NONE)
+
+    def _explained_number(self, value: float, leaf: Leaf) -> Origin:
+        if isinstance(value, int) and abs(value) > _LARGEST_EXACT:
+            text = str(value) if value.bit_length() <= _LONGEST_INTEGER else ""
+            found = self._declared(leaf, text) or (self._text(text, normalised(text), leaf) if text else None)
+            return found or Origin(Kind.NONE)
+        if not isfinite(value):
+            return Origin(Kind.TRIVIAL)
+        return self._declared(leaf, str(value)) or self._number(float(value), leaf) or Origin(Kind.NONE)
 
     # What the schema offers.
 
@@ -138,11 +142,15 @@ class OriginFinder:
         if is_sequence(enum) and any(_alike(leaf.value, one) for one in enum):
             if len(enum) == 1 or self._mentioned(text, described):
                 return Origin(Kind.SCHEMA, "enum")
-            if leaf.required and "default" not in schema:
-                return Origin(Kind.NONE, "choice")
-            other = next((one for one in enum if one != leaf.value and self._named(text_of_leaf(one))), None)
-            return Origin(Kind.SCHEMA, "enum") if other is None else Origin(Kind.NONE, "other choice")
+            return self._chosen(leaf, enum)
         return self._described(text, leaf.value, described) if described else None
+
+    def _chosen(self, leaf: Leaf, offered: Sequence[Any]) -> Origin:
+        """Return the origin of one of the values that a schema offers, which nothing before the call speaks of."""
+        if leaf.required and "default" not in leaf.schema:
+            return Origin(Kind.NONE, "choice")
+        other = next((one for one in offered if one != leaf.value and self._named(text_of_leaf(one))), None)
+        return Origin(Kind.SCHEMA, "enum") if other is None else Origin(Kind.NONE, "other choice")
 
     def _mentioned(self, text: str, description: str) -> bool:
         words = [word for word in camel_words(text) if word not in FILLERS]
@@ -282,12 +290,8 @@ class OriginFinder:
             return Origin(Kind.TRIVIAL)
         if (position := conversation.phrase_at(words, self._end)) is not None:
             return self._said(conversation.passage_at(position))
-        if (ends := _RANGE.fullmatch(plain)) is not None:
-            known = (as_number(one) for one in ends.groups())
-            if all(one is not None and conversation.number(one, self._passages) for one in known):
-                return Origin(Kind.DERIVED, "range")
-        if _EXPRESSION.fullmatch(plain) and all(conversation.number(float(one), self._passages) for one in words):
-            return Origin(Kind.DERIVED, "expression")
+        if (made := self._made_of_numbers(plain, words)) is not None:
+            return made
         number = as_number(text)
         is_code = text.isdecimal() and len(text) > 4
         if number is not None and not is_code and (numeric := self._number(number, leaf)) is not None:
@@ -297,6 +301,17 @@ class OriginFinder:
         if any(char >= _UNSPACED for char in text) and (found := self._unspaced(plain)) is not None:
             return found
         return self._made_of_known(text, words, leaf)
+
+    def _made_of_numbers(self, plain: str, words: Sequence[str]) -> Origin | None:
+        """Return the origin of a range or an expression whose numbers were all said."""
+        number = self._conversation.number
+        if (ends := _RANGE.fullmatch(plain)) is not None:
+            known = (as_number(one) for one in ends.groups())
+            if all(one is not None and number(one, self._passages) for one in known):
+                return Origin(Kind.DERIVED, "range")
+        if _EXPRESSION.fullmatch(plain) and all(number(float(one), self._passages) for one in words):
+            return Origin(Kind.DERIVED, "expression")
+        return None
 
     def _made_of_known(self, text: str, words: Sequence[str], leaf: Leaf) -> Origin | None:
         """Return the origin of a text that was never said as a whole: of its words, of what it stands for."""
@@ -353,6 +368,10 @@ class OriginFinder:
         shorts = UNITS_BY_STEM.get(stem(word), ()) if word not in ABBREVIATIONS else (word,)
         if shorts and not self._short_units().isdisjoint(shorts):
             return True
+        return self._quantity(word)
+
+    def _quantity(self, word: str) -> bool:
+        """Whether a word is a number that was said, with a unit that was said or without."""
         if word[0].isdigit() and (number := as_number(word)) is not None:
             return self._conversation.number(number, self._passages) is not None
         if (amount := _AMOUNT.fullmatch(word)) is not None:
@@ -382,11 +401,16 @@ class OriginFinder:
                     continue
                 amount = _AMOUNT.fullmatch(word) is not None and self._word(word)
                 return Origin(Kind.DERIVED, "unit") if amount and len(words) == 1 else None
+        if not self._stood_together(words):
+            return None
+        return Origin(Kind.DERIVED, "join" if len(words) > 1 or not self._slice(words[0]) else "slice")
+
+    def _stood_together(self, words: Sequence[str]) -> bool:
         for digits, run in groupby(words, str.isdecimal):
             numbers = list(run)
-            if digits and len(numbers) > 1 and conversation.phrase_at(numbers, self._end) is None:
-                return None
-        return Origin(Kind.DERIVED, "join" if len(words) > 1 or not self._slice(words[0]) else "slice")
+            if digits and len(numbers) > 1 and self._conversation.phrase_at(numbers, self._end) is None:
+                return False
+        return True
 
     def _pieces(self, word: str) -> bool:
         if not 4 <= len(word) <= 60:
@@ -481,14 +505,13 @@ class OriginFinder:
         if times and not open_end and not any(map(self._time, times)):
             if name_says(leaf.path, _ENDS) and any(map(self._is_usual_end, times)):
                 return Origin(Kind.ASSUMED, "the end of what begins at a time that was said")
-            conversation = self._conversation
-            spoken = (at for _, at in conversation.times(self._passages) if conversation.passages[at].kind == Kind.USER)
-            return (
-                Origin(Kind.ASSUMED, "an hour of a day that was said without one")
-                if days and next(spoken, None) is None
-                else None
-            )
+            without_hour = days and not self._user_said_a_time()
+            return Origin(Kind.ASSUMED, "an hour of a day that was said without one") if without_hour else None
         return Origin(Kind.DERIVED, "time" if origin is None else origin.rule)
+
+    def _user_said_a_time(self) -> bool:
+        conversation = self._conversation
+        return any(conversation.passages[at].kind == Kind.USER for _, at in conversation.times(self._passages))
 
     def _first_known(self, days: Sequence[Day]) -> Origin | None:
         """Return the origin of the first date that has one; dates that only may have one do for want of others."""
@@ -531,12 +554,16 @@ class OriginFinder:
             return None
         if (at := self._end_of_period(wanted, whole)) is not None:
             return Origin(Kind.DERIVED, "end of a period", at)
-        if (at := conversation.day(Day(0, 0, wanted.day), passages)) is not None:
-            near = [day for day, _ in conversation.days(passages) if day.month]
-            near += [Day(day.year, day.month, day.day) for day in self._today]
-            if any(day.month == wanted.month and day.year in (0, wanted.year) for day in near):
-                return Origin(Kind.DERIVED, "day of a month", at)
+        at = conversation.day(Day(0, 0, wanted.day), passages)
+        if at is not None and self._is_month_of_talk(wanted):
+            return Origin(Kind.DERIVED, "day of a month", at)
         return self._relative_day(whole)
+
+    def _is_month_of_talk(self, wanted: Day) -> bool:
+        """Whether another day of the month was said, or the call may have been made in it."""
+        near = [day for day, _ in self._conversation.days(self._passages) if day.month]
+        near += [Day(day.year, day.month, day.day) for day in self._today]
+        return any(day.month == wanted.month and day.year in (0, wanted.year) for day in near)
 
     def _end_of_period(self, wanted: Day, whole: date) -> int | None:
         """Return where a month or year was said that begins or ends on a day."""

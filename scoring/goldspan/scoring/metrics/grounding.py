@@ -195,17 +195,22 @@ def _origins(
         yield leaf, origin
 
 
+def _found(leaf: Leaf, origin: Origin, conversation: Conversation, *, with_place: bool) -> Finding:
+    """Return the finding for a leaf that has an origin."""
+    passage = None if origin.passage is None else conversation.passages[origin.passage]
+    message = ", ".join(part for part in (origin.rule, passage.where if passage else "") if part)
+    detailed = ""
+    if with_place:
+        place = place_in(passage, leaf.value) if passage else ""
+        detailed = f"{shown(leaf.value)}: {', '.join(part for part in (message or origin.kind, place) if part)}"
+    return Finding(leaf.path, origin.kind.value, message, detailed)
+
+
 def _finding(
     leaf: Leaf, origin: Origin, conversation: Conversation, known: KnownBeforeCall, *, with_place: bool = False
 ) -> Finding:
     if origin.kind is not Kind.NONE:
-        passage = None if origin.passage is None else conversation.passages[origin.passage]
-        message = ", ".join(part for part in (origin.rule, passage.where if passage else "") if part)
-        detailed = ""
-        if with_place:
-            place = place_in(passage, leaf.value) if passage else ""
-            detailed = f"{shown(leaf.value)}: {', '.join(part for part in (message or origin.kind, place) if part)}"
-        return Finding(leaf.path, origin.kind.value, message, detailed)
+        return _found(leaf, origin, conversation, with_place=with_place)
     if origin.rule:
         message = (
             "a required choice that nothing before the call speaks of"

@@ -145,14 +145,18 @@ class KeyFacts(Matcher):
                 scores.append(ONE if written.says(fact) else ZERO)
         if ZERO in scores:
             return ZERO
-        ids = {squashed(str(fact)) for fact in self.facts if _is_id(fact)}
-        forms = {_form(one) for one in ids}
-        strange = [one for one in written.tokens if _form(squashed(one)) in forms and squashed(one) not in ids]
+        strange = self._other_ids(written)
         if strange and earlier is None:
             return None
         if earlier is not None and not all(map(earlier.knows, strange)):
             return ZERO
         return None if None in scores else ONE
+
+    def _other_ids(self, written: WrittenText) -> list[str]:
+        """Return what looks like the id of a fact in a text, and is none."""
+        ids = {squashed(str(fact)) for fact in self.facts if _is_id(fact)}
+        forms = {_form(one) for one in ids}
+        return [one for one in written.tokens if _form(squashed(one)) in forms and squashed(one) not in ids]
 
 
 def _is_id(fact: Expected) -> bool:

@@ -247,11 +247,8 @@ class Generated(Matcher):
             return ZERO
         if earlier is None:
             return None
-        own = [name for name, value in (earlier.call.arguments or {}).items() if value == actual]
-        for call in earlier.made(earlier.call.name):
-            passed = call.arguments or {}
-            if call.error is None and any(name in passed and passed[name] == actual for name in own):
-                return ZERO
+        if _was_passed(actual, earlier):
+            return ZERO
         known = self.asks is Asks.CONTENT and all(map(earlier.knows, WORD_WITH_SIGNS.findall(text)))
         return ZERO if known else ONE
 
@@ -263,6 +260,16 @@ class Generated(Matcher):
         instant = instant_of(value)
         made = earlier.time if earlier is not None else 0
         return instant is not None and (not made or abs(instant.utc - Fraction(made, 10**9)) <= _NEAR)
+
+
+def _was_passed(value: JsonValue, earlier: EarlierCalls) -> bool:
+    """Whether an earlier call of the tool that succeeded passed a value as the same argument."""
+    own = [name for name, one in (earlier.call.arguments or {}).items() if one == value]
+    for call in earlier.made(earlier.call.name):
+        passed = call.arguments or {}
+        if call.error is None and any(name in passed and passed[name] == value for name in own):
+            return True
+    return False
 
 
 def _read_generated(value: JsonValue, options: Options, where: ValuePath, reader: MatcherReader) -> Expected:
@@ -412,24 +419,14 @@ _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
 
 def _read_date(value: JsonValue, options: Options, where: ValuePath, reader: MatcherReader) -> Expected:
     inside = (*where, "$date")
-    words, counts, time = "", dict.fromkeys(_UNITS, 0), None
+    words, time = "", None
+    counts: dict[str, int] = dict.fromkeys(_UNITS, 0)
     if isinstance(value, str):
         words = normalised(value)
         if not (_EDGE.fullmatch(words) or _relative_days(words)):
             reader.mistake(inside, f"found {shown(value)}, expected {_OF_DAYS}; for a fixed date use $datetime")
     elif is_mapping(value) and value:
-        for name, number in value.items():
-            hit = _TIME.fullmatch(number) if name == "time" and isinstance(number, str) else None
-            if hit is not None:
-                time = Fraction(int(hit[1]) * 3_600 + int(hit[2]) * 60 + int(hit[3] or 0))
-            elif name == "time":
-                reader.mistake((*inside, name), f'found {shown(number)}, expected text such as "09:30"')
-            elif name not in counts:
-                reader.mistake((*inside, name), f"unknown field: expected {', '.join(_UNITS)} or time")
-            elif not isinstance(number, int) or isinstance(number, bool) or abs(number) > 10_000:
-                reader.mistake((*inside, name), f"found {shown(number)}, expected a whole number")
-            else:
-                counts[name] = number
+        counts, time = _read_distance(value, inside, reader)
     else:
         reader.mistake(inside, f"found {shown(value)}, expected {_OF_DAYS}")
     zone = options.get("zone", "Z")
@@ -438,6 +435,27 @@ def _read_date(value: JsonValue, options: Options, where: ValuePath, reader: Mat
         reader.mistake((*where, "zone"), f'found {shown(zone)}, expected an offset from UTC such as "+02:00"')
     days, months = counts["days"] + 7 * counts["weeks"], counts["months"] + 12 * counts["years"]
     return RelativeDate(days, months, words, time, read_tolerance(options, where, reader) or ZERO, offset or 0)
+
+
+def _read_distance(
+    value: Mapping[str, JsonValue], inside: ValuePath, reader: MatcherReader
+) -> tuple[dict[str, int], Fraction | None]:
+    """Return how many of each unit a distance such as {days: -7} has, and the second of the day that it names."""
+    counts: dict[str, int] = dict.fromkeys(_UNITS, 0)
+    time: Fraction | None = None
+    for name, number in value.items():
+        hit = _TIME.fullmatch(number) if name == "time" and isinstance(number, str) else None
+        if hit is not None:
+            time = Fraction(int(hit[1]) * 3_600 + int(hit[2]) * 60 + int(hit[3] or 0))
+        elif name == "time":
+            reader.mistake((*inside, name), f'found {shown(number)}, expected text such as "09:30"')
+        elif name not in counts:
+            reader.mistake((*inside, name), f"unknown field: expected {', '.join(_UNITS)} or time")
+        elif not isinstance(number, int) or isinstance(number, bool) or abs(number) > 10_000:
+            reader.mistake((*inside, name), f"found {shown(number)}, expected a whole number")
+        else:
+            counts[name] = number
+    return counts, time
 
 
 _REFERENCE: Mapping[str, object] = {
