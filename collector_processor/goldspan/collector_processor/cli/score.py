@@ -298,9 +298,8 @@ def score(
     sinks = (*sinks, *sinks_of(traces, write_back=write_back))
     with file_errors(), open_traces(traces) as files:
         goldens = _goldens(golden_files, criterion_file, threshold)
-        metrics = metrics if golden_files else (*(metric.name for metric in WITHOUT_GOLDEN), *metrics)
         judge = None if judge_file is None else _judge(judge_file, jobs)
-        scorer = _scorer(preset_name, preset_options, metrics, criterion_file, judge)
+        scorer = _scorer(preset_name, preset_options, _metrics(golden_files, metrics), criterion_file, judge)
         scorer = scorer if tools_file is None else scorer.with_tools(load_tools(tools_file))
         goldens = scorer.sampled(goldens, sample)
         decide = decide_exit_code if baseline_file is None else _decide_against(baseline_file)
@@ -309,8 +308,7 @@ def score(
             definitions=True,
             on_problem=files.problems.append,
         )
-        outputs = [*(("--report", path) for _, path in reports), ("--output", output), ("--enriched", enriched)]
-        _refuse_overwriting(outputs, files)
+        _refuse_overwriting(reports, output, enriched, files)
         if output is not None:
             arrow_schema()  # says before the work, not after it, that the extra is missing
         attributes = ScoreAttributes()
@@ -329,8 +327,7 @@ def score(
             fail_under=None if fail_under is None else Fraction(fail_under),
         )
         if as_format == "json":
-            write_json(found.result.to_json())
-            complain(f"regressed: {regression}" for regression in decision.regressions or ())
+            _write_document(found, decision)
         if as_format == "table" or reports:
             report = _report(found, decision, CoverageMode(coverage), registry)
             if as_format == "table":
@@ -405,6 +402,11 @@ def _refuse_endpoint(otlp_endpoint: str | None, *, otlp_metrics: bool) -> None:
         raise click.UsageError(f"--otlp-endpoint: {error}") from None
 
 
+def _metrics(golden_files: tuple[str, ...], named: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the metrics that were named, and without goldens all that need none."""
+    return named if golden_files else (*(metric.name for metric in WITHOUT_GOLDEN), *named)
+
+
 def _scorer(
     preset: str | None,
     options: tuple[tuple[str, Any], ...],
@@ -452,18 +454,21 @@ def _sending(
     return sending(otlp_endpoint, sinks, complaints, otlp_metrics=otlp_metrics)
 
 
-def _refuse_overwriting(outputs: Iterable[tuple[str, Path | None]], files: TraceFiles) -> None:
+def _refuse_overwriting(
+    reports: Iterable[tuple[str, Path]], output: Path | None, enriched: Path | None, files: TraceFiles
+) -> None:
     """Refuse outputs that would replace a file of traces, or one another. A device or a pipe may be named twice."""
+    outputs = [*(("--report", path) for _, path in reports), ("--output", output), ("--enriched", enriched)]
     inputs = {path.resolve() for path in files.paths}
     written = set[Path]()
-    for option, output in outputs:
-        if output is None:
+    for option, named in outputs:
+        if named is None:
             continue
-        path = output.resolve()
+        path = named.resolve()
         if path in inputs:
-            raise click.UsageError(f"{option} {output} is one of the traces that are read; name another file")
+            raise click.UsageError(f"{option} {named} is one of the traces that are read; name another file")
         if path in written and (path.is_file() or not path.exists()):
-            raise click.UsageError(f"{option} {output} is named for another output too; name another file")
+            raise click.UsageError(f"{option} {named} is named for another output too; name another file")
         written.add(path)
 
 
@@ -473,6 +478,12 @@ def _report(found: Replay, decision: ExitDecision, coverage: CoverageMode, regis
     from goldspan.collector_processor.report.model import build_report  # noqa: PLC0415
 
     return build_report(found.result, decision, coverage=coverage, advice=argument_advice(registry, found.stacks))
+
+
+def _write_document(found: Replay, decision: ExitDecision) -> None:
+    """Write the results to standard output, and on standard error what became worse."""
+    write_json(found.result.to_json())
+    complain(f"regressed: {regression}" for regression in decision.regressions or ())
 
 
 def _write_reports(files: Iterable[tuple[str, Path]], report: Report, found: Replay) -> Iterator[Mistake]:

@@ -100,17 +100,7 @@ def _patterns(goldens: GoldenIndex) -> Iterator[GoldenRemark]:
     exact = {golden.session: golden for golden in goldens.goldens if golden.session is not None}
     patterns = [golden for golden in goldens.goldens if golden.session_pattern is not None][:_MOST_PATTERNS]
     for golden in patterns:
-        pattern = golden.session_pattern or ""
-        if not set(pattern) & set("*?["):
-            if pattern in exact:
-                message = f"{shown_name(pattern)} is also a session ({exact[pattern].source}), which comes first"
-                yield GoldenRemark("unreachable", golden.source, "session_pattern", f"never reached: {message}")
-            else:
-                message = f"{shown_name(pattern)} matches one session alone: write `session` instead"
-                yield GoldenRemark("no_wildcard", golden.source, "session_pattern", message)
-        elif common_text(pattern, "*") is None:
-            message = f"never reached: no session id matches {shown_name(pattern)}"
-            yield GoldenRemark("unreachable", golden.source, "session_pattern", message)
+        yield from _pattern_alone(golden, exact)
     for one, other in combinations(patterns, 2):
         text = common_text(one.session_pattern or "", other.session_pattern or "")
         if text is not None and text not in exact:
@@ -119,6 +109,21 @@ def _patterns(goldens: GoldenIndex) -> Iterator[GoldenRemark]:
                 f"both match {shown(text)}: such a session has no golden"
             )
             yield GoldenRemark("overlap", other.source, "session_pattern", message)
+
+
+def _pattern_alone(golden: Golden, exact: Mapping[str, Golden]) -> Iterator[GoldenRemark]:
+    """Yield what is wrong with the pattern of one golden, given the goldens with `exact` sessions."""
+    pattern = golden.session_pattern or ""
+    if not set(pattern) & set("*?["):
+        if pattern in exact:
+            message = f"{shown_name(pattern)} is also a session ({exact[pattern].source}), which comes first"
+            yield GoldenRemark("unreachable", golden.source, "session_pattern", f"never reached: {message}")
+        else:
+            message = f"{shown_name(pattern)} matches one session alone: write `session` instead"
+            yield GoldenRemark("no_wildcard", golden.source, "session_pattern", message)
+    elif common_text(pattern, "*") is None:
+        message = f"never reached: no session id matches {shown_name(pattern)}"
+        yield GoldenRemark("unreachable", golden.source, "session_pattern", message)
 
 
 def _sessions_by_trace(goldens: GoldenIndex) -> Iterator[GoldenRemark]:

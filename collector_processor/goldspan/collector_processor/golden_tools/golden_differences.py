@@ -23,7 +23,7 @@ from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.matcher import ABSENT, MOST_DIFFERING, dollar_keys
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, TurnResult
 from goldspan.scoring.run import ScoringResult
-from goldspan.scoring.sessions import JsonValue, Session, ToolCall
+from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Reason
 from goldspan.scoring.wording import counted
 
@@ -299,29 +299,36 @@ def trace_difference(goldens: GoldenIndex, sessions: Iterable[Session]) -> Trace
 def _notes(result: ScoringResult) -> Iterator[str]:
     for golden in result.never_seen:
         yield f"never seen: {shown_name(golden.key)} ({golden.source})"
-    unknown: Counter[str] = Counter()
     without = 0
+    for one in result.sessions:
+        if one.golden is not None:
+            continue
+        if one.session is not None and one.verdict.reason is Reason.AMBIGUOUS_GOLDEN:
+            yield f"several goldens match {shown_name(one.session.id)}: not compared"
+        elif one.session is not None and one.verdict.reason is Reason.NO_GOLDEN:
+            without += any(turn.calls for turn in one.session.turns)
+    for key, count in _unknown_calls(result).items():
+        yield f"{key}: the arguments of {counted(count, 'call')} are not known: not compared"
+    if without:
+        yield f"no golden for {counted(without, 'session')} with tool calls: `goldspan goldens record` writes them"
+
+
+def _unknown_calls(result: ScoringResult) -> Counter[str]:
+    """Count the calls that could not be compared with their golden's, by the shown name of the golden."""
+    unknown: Counter[str] = Counter()
     for one in result.sessions:
         if one.golden is not None:
             calls = [call for turn in one.turns for call in turn.calls]
             hidden = sum(call.verdict.exact is None and call.verdict.reason is not None for call in calls)
             unknown.update({shown_name(one.golden.key): hidden} if hidden else {})
-        elif one.session is not None and one.verdict.reason is Reason.AMBIGUOUS_GOLDEN:
-            yield f"several goldens match {shown_name(one.session.id)}: not compared"
-        elif one.session is not None and one.verdict.reason is Reason.NO_GOLDEN:
-            without += any(turn.calls for turn in one.session.turns)
-    for key, count in unknown.items():
-        yield f"{key}: the arguments of {counted(count, 'call')} are not known: not compared"
-    if without:
-        yield f"no golden for {counted(without, 'session')} with tool calls: `goldspan goldens record` writes them"
+    return unknown
 
 
 def _seen_changes(golden: Golden, result: TurnResult, *, whole: bool) -> Iterator[Change]:
     """Yield what a turn did otherwise than expected; `whole`: the turn stands for the session."""
     actual, index = result.turn, None if whole else result.expected_index
     expected = None if index is None else golden.turns[index]
-    user = (expected.user if expected else None) or (recorded_turn(actual).user if actual is not None else None)
-    at = _about(golden, result.turn_index if index is None and not whole else index, user)
+    at = _about(golden, result.turn_index if index is None and not whole else index, _user_of(expected, actual))
     if actual is None and expected is not None:
         if expected.calls:
             yield replace(at, before=turn_document(expected), note="never seen")
@@ -329,12 +336,24 @@ def _seen_changes(golden: Golden, result: TurnResult, *, whole: bool) -> Iterato
         if actual is not None and any(not call.rejected for call in actual.calls):
             yield replace(at, after=written_turn(recorded_turn(actual)).value, note="not expected", scored=False)
     else:
-        pairs = [_pair(call) for call in result.calls if call.aligned]
-        missing: list[ExpectedCall] = []
-        for call in result.calls:
-            yield from _call_difference(at, call, golden.criterion, result.alternative, pairs, missing)
-        criterion = (expected.criterion if expected is not None else None) or golden.criterion
-        yield from _unexpected_calls(at, result, criterion, pairs, missing)
+        yield from _changes_of_calls(at, golden, expected, result)
+
+
+def _user_of(expected: GoldenTurn | None, actual: Turn | None) -> str | None:
+    """Return what the user says in a turn, as the golden has it, else as it was recorded."""
+    if expected is not None and expected.user:
+        return expected.user
+    return None if actual is None else recorded_turn(actual).user
+
+
+def _changes_of_calls(at: Change, golden: Golden, expected: GoldenTurn | None, result: TurnResult) -> Iterator[Change]:
+    """Yield how the calls of a turn differ from the expected ones."""
+    pairs = [_pair(call) for call in result.calls if call.aligned]
+    missing: list[ExpectedCall] = []
+    for call in result.calls:
+        yield from _call_difference(at, call, golden.criterion, result.alternative, pairs, missing)
+    criterion = (expected.criterion if expected is not None else None) or golden.criterion
+    yield from _unexpected_calls(at, result, criterion, pairs, missing)
 
 
 _Pairs = list[tuple[int, int]]

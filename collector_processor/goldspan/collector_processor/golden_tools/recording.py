@@ -221,14 +221,18 @@ def _notices(
     if hidden := sum(not turn.visible for turn in turns):
         yield f"no span shows the tool calls of {counted(hidden, 'turn')}: not written"
     calls = [call for turn in turns for call in turn.calls]
+    yield from _of_unknown(calls)
+    if not inferred:
+        yield from _of_failed(calls)
+
+
+def _of_unknown(calls: Sequence[RecordedCall]) -> Iterator[str]:
     if unknown := [call for call in calls if call.args is None]:
         names = ", ".join(dict.fromkeys(shown_name(call.name) for call in unknown))
         yield f"arguments were not captured in {len(unknown)} of {counted(len(calls), 'call')} ({names}): not written"
     for call in calls:
         for argument, why in call.unknown.items():
             yield f"{shown_name(call.name)}: {shown_name(argument)} was {why}: not written"
-    if not inferred:
-        yield from _of_failed(calls)
 
 
 def _of_failed(calls: Iterable[RecordedCall]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
@@ -100,16 +100,7 @@ def _refusal(change: Change) -> str:
 def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
     """Yield each change once, as all runs together show it."""
     runs = _of_whole_arguments(runs)
-    grouped: dict[object, list[Change]] = {}
-    for changes in runs:
-        times: Counter[object] = Counter()
-        for change in changes:
-            # What was put in somewhere is told apart by what it is; else the place alone counts.
-            added = repr(change.after) if change.before is NOTHING and not change.path else ""
-            what = (change.turn, change.tool, change.place, change.path, change.note, added)
-            times[what] += 1
-            grouped.setdefault((*what, times[what]), []).append(change)
-    for changes in grouped.values():
+    for changes in _alike(runs):
         first = replace(changes[0], scored=any(change.scored for change in changes))
         if first.path:
             sides = any_of(ABSENT if change.after is NOTHING else change.after for change in changes)
@@ -124,6 +115,20 @@ def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
             yield replace(first, field="optional", before=NOTHING, after=True, path=("optional",))
         elif is_mapping(first.after):
             yield replace(first, after={**first.after, "optional": True})
+
+
+def _alike(runs: Sequence[Sequence[Change]]) -> Iterable[list[Change]]:
+    """Return the changes in groups, of each run one at most: what changes there, and how often before in its run."""
+    grouped: dict[object, list[Change]] = {}
+    for changes in runs:
+        times: Counter[object] = Counter()
+        for change in changes:
+            # What was put in somewhere is told apart by what it is; else the place alone counts.
+            added = repr(change.after) if change.before is NOTHING and not change.path else ""
+            what = (change.turn, change.tool, change.place, change.path, change.note, added)
+            times[what] += 1
+            grouped.setdefault((*what, times[what]), []).append(change)
+    return grouped.values()
 
 
 def _of_whole_arguments(runs: Sequence[Sequence[Change]]) -> Sequence[Sequence[Change]]:
@@ -227,11 +232,7 @@ class _Editing:
         placed = [(change.place, change) for change in changes if change.place is not None]
         for place, change in placed:
             if change.path:
-                path = (*self.call_path(top, place), *change.path)
-                gone = change.after is NOTHING
-                if gone and path[-2] == "args" and len(self.at(path[:-1])) == 1:
-                    path = path[:-1]
-                self.make(RemoveValue(path) if gone else SetValue(path, change.after))
+                self.change_value((*self.call_path(top, place), *change.path), change.after)
         calls = [
             (-(place.turn or 0), -place.call, change.before is not NOTHING, place, change.after)
             for place, change in reversed(placed)
@@ -245,6 +246,13 @@ class _Editing:
         for change in changes:
             if not change.tool and change.turn is not None and change.before is NOTHING:
                 self.append((*top, "turns"), change.after)
+
+    def change_value(self, path: ValuePath, after: JsonValue) -> None:
+        """Set a value, or remove it where nothing comes after it: with the arguments, if it is the only one."""
+        gone = after is NOTHING
+        if gone and path[-2] == "args" and len(self.at(path[:-1])) == 1:
+            path = path[:-1]
+        self.make(RemoveValue(path) if gone else SetValue(path, after))
 
     def append(self, path: ValuePath, value: JsonValue) -> None:
         self.make(InsertItem((*path, len(self.at(path))), value))

@@ -204,15 +204,12 @@ def hints_for_traces(
     calls = list(chain.from_iterable(turn.calls for turn in turns))
     hidden = [turn for turn in turns if not turn.calls_visible]
     advisor = Advisor(registry)
-    for found in shaped:
-        if found.session is not None and not found.session_known:
-            yield Hint(f"session ids in {printable(found.session)}, which no dialect reads", PROPOSE)
+    yield from _hints_of_unread_ids(shaped)
     if not shaped and not dialects:
         yield NOTHING_RECOGNISED
     elif not calls and not hidden:
         yield NO_TOOL_CALL
-    recorded = {id(turn) for turn in turns if any(one.fact is DoubtedFact.ARGUMENTS for one in turn.doubts)}
-    lacking = [call for turn in turns if id(turn) not in recorded for call in turn.calls]
+    lacking = list(chain.from_iterable(turn.calls for turn in turns if not _has_arguments_elsewhere(turn)))
     for (capture, dialect, helps), count in _unknown_arguments(lacking, writers, advisor).items():
         yield Hint(f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})", helps)
     texts = Counter[str]()
@@ -221,6 +218,18 @@ def hints_for_traces(
     yield from (Hint(f"no span shows which tools ran in {n} of {len(turns)} turns", text) for text, n in texts.items())
     yield from _hints_of_doubts(turns)
     yield from _hints_of_ids(sessions, writers, advisor, known=any(found.session for found in shaped))
+
+
+def _hints_of_unread_ids(shaped: Sequence[ShapedTools]) -> Iterator[Hint]:
+    """Yield where session ids are that no dialect reads."""
+    for found in shaped:
+        if found.session is not None and not found.session_known:
+            yield Hint(f"session ids in {printable(found.session)}, which no dialect reads", PROPOSE)
+
+
+def _has_arguments_elsewhere(turn: Turn) -> bool:
+    """Whether arguments of a turn are recorded where they were not read."""
+    return any(one.fact is DoubtedFact.ARGUMENTS for one in turn.doubts)
 
 
 def _hints_of_doubts(turns: Sequence[Turn]) -> Iterator[Hint]:

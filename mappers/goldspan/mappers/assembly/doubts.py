@@ -255,7 +255,7 @@ def _of_repeats(
 ) -> Iterator[_Contradiction]:
     """Doubt that one call was read as two: under two names, or from two spans within each other."""
     waiting = [call for call in calls if call.requested and not call.rejected and call.arguments]
-    of_span = {ref: call for call in calls if not call.requested for ref in call.evidence if ref in executed}
+    of_span = _made_by_span(calls, executed)
     for call in calls:
         span = None if call.span is None else executed.get(call.span)
         if span is None or call.requested or (call.call_id or "") in by_id:
@@ -267,9 +267,17 @@ def _of_repeats(
             yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], [call.name, twin.name])
             continue
         above = next(tree_of(span).recognised_above(span.span_id), None)
-        outer = of_span.get(above.ref) if above is not None else None if call.arguments else _around(call, calls)
-        if outer is not None and outer is not call and (above is None or _repeats(call, outer)):
+        if above is None:
+            outer = None if call.arguments else _around(call, calls)
+        else:
+            outer = _repeated_by(call, of_span.get(above.ref))
+        if outer is not None:
             yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *outer.evidence], [outer.name, call.name])
+
+
+def _made_by_span(calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFacts]) -> dict[SpanRef, ToolCall]:
+    """Return by the spans of executions the calls that ran in them."""
+    return {ref: call for call in calls if not call.requested for ref in call.evidence if ref in executed}
 
 
 def _around(inner: ToolCall, calls: Sequence[ToolCall]) -> ToolCall | None:
@@ -283,11 +291,13 @@ def _ran_elsewhere(inner: ToolCall, outer: ToolCall) -> bool:
     return outer.start <= inner.start <= inner.end <= outer.end
 
 
-def _repeats(inner: ToolCall, outer: ToolCall) -> bool:
-    """Return whether a call inside another says nothing that the other does not say."""
-    if inner.error is not None and inner.error == outer.error and not inner.arguments:
-        return True
-    return bool(inner.arguments) and inner.arguments == outer.arguments
+def _repeated_by(inner: ToolCall, outer: ToolCall | None) -> ToolCall | None:
+    """Return the call around another if the inner one says nothing that it does not say."""
+    if outer is None or outer is inner:
+        return None
+    if inner.arguments:
+        return outer if inner.arguments == outer.arguments else None
+    return outer if inner.error is not None and inner.error == outer.error else None
 
 
 # Arguments, batches and failures of calls.
@@ -346,12 +356,7 @@ def _of_batches(
     calls: Sequence[ToolCall], by_id: Mapping[str, _Asked], spans: Sequence[SpanFacts]
 ) -> Iterator[_Contradiction]:
     """Doubt batches that divide what one response asked for, or join what several did (R8)."""
-    responses = {call_id: (one.span.ref, one.request.response) for call_id, one in by_id.items()}
-    for span in spans:  # a transcript, with results between the responses, where no model's span has the requests
-        if span.role is Role.AGENT and any(one.response for one in span.evidence.requests):
-            for one in span.evidence.requests:
-                if one.call_id:
-                    responses.setdefault(one.call_id, (span.ref, one.response))
+    responses = _responses(by_id, spans)
     batches: dict[tuple[SpanRef, int], int] = {}
     first_of: dict[int, tuple[SpanRef, int]] = {}
     named: dict[int, str] = {}
@@ -364,6 +369,17 @@ def _of_batches(
             before = named.get(batch if batch != call.batch else call.batch, call.name)
             yield _Contradiction("batch_of_request", DoubtedFact.BATCH, [response[0], other[0]], [before, call.name])
         named.setdefault(call.batch, call.name)
+
+
+def _responses(by_id: Mapping[str, _Asked], spans: Sequence[SpanFacts]) -> dict[str, tuple[SpanRef, int]]:
+    """Return by call id the response that asked for the call: the span that has it, and its number there."""
+    responses = {call_id: (one.span.ref, one.request.response) for call_id, one in by_id.items()}
+    for span in spans:  # a transcript, with results between the responses, where no model's span has the requests
+        if span.role is Role.AGENT and any(one.response for one in span.evidence.requests):
+            for one in span.evidence.requests:
+                if one.call_id:
+                    responses.setdefault(one.call_id, (span.ref, one.response))
+    return responses
 
 
 def _shown_results(models: Sequence[SpanFacts]) -> dict[str, tuple[ResultEvidence, SpanRef]]:
@@ -388,10 +404,12 @@ def _of_failures(
         result, holder = shown.get(call.call_id or "", (None, None))
         seen = None if result is None else result.failed
         if call.error is None:
-            says = [span.ref for span in own if span.evidence.failed or span.evidence.names_error]
-            if seen and holder is not None:
-                says.append(holder)
+            says = [*_naming_error(own), *((holder,) if seen and holder is not None else ())]
             if says:
                 yield _Contradiction("result_is_error", DoubtedFact.FAILURE, says, [call.name])
         elif not seen and only_status_failed(own):
             yield _Contradiction("failed_with_result", DoubtedFact.FAILURE, [one.ref for one in own], [call.name])
+
+
+def _naming_error(spans: Sequence[SpanFacts]) -> Iterator[SpanRef]:
+    return (span.ref for span in spans if span.evidence.failed or span.evidence.names_error)

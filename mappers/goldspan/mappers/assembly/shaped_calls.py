@@ -174,13 +174,7 @@ class _ShapeReading:
 
     def _read_models(self, ordered: Sequence[SpanFacts]) -> None:
         """Read the innermost spans with a conversation; of what one lacks, the only span around it may have it."""
-        speaking = {
-            span.span_id: span
-            for span in ordered
-            if span.role in (None, Role.MODEL) and (look := self._looks.get(span.span_id)) and look.model is not None
-        }
-        if any(not _is_mute(self._looks[span_id]) for span_id in speaking):
-            speaking = {span_id: span for span_id, span in speaking.items() if not _is_mute(self._looks[span_id])}
+        speaking = self._speaking(ordered)
         around = {above.span_id for span in speaking.values() for above in self._ancestors(span)}
         read = [span for span in ordered if span.role is Role.MODEL]
         beside = {above.span_id for span in read for above in (span, *self._ancestors(span))}
@@ -188,16 +182,25 @@ class _ShapeReading:
             look = self._looks[span_id]
             assert look.model is not None
             if span.role is Role.MODEL and span.model is not None:
-                if not look.model.requests:
-                    continue
-                model = joined_model((span.model, look.model))
-                self.models[span_id] = span.changed(model=model, context=joined_context((span.context, look.context)))
+                if look.model.requests:
+                    model, context = joined_model((span.model, look.model)), (span.context, look.context)
+                    self.models[span_id] = span.changed(model=model, context=joined_context(context))
             elif span_id not in around and span_id not in beside and not look.of_tool:
                 if any(above.role is Role.MODEL for above in self._ancestors(span)):
                     continue
                 self.models[span_id] = span.changed(
                     role=Role.MODEL, dialect=SHAPE, model=look.model, context=look.context
                 )
+
+    def _speaking(self, ordered: Sequence[SpanFacts]) -> dict[str, SpanFacts]:
+        """Return the spans with a conversation by id: those that have an output, where there are such."""
+        speaking = {
+            span.span_id: span
+            for span in ordered
+            if span.role in (None, Role.MODEL) and (look := self._looks.get(span.span_id)) and look.model is not None
+        }
+        with_output = {span_id: span for span_id, span in speaking.items() if not _is_mute(self._looks[span_id])}
+        return with_output or speaking
 
     # Executions.
 
@@ -217,14 +220,7 @@ class _ShapeReading:
 
     def _match(self, candidates: Sequence[SpanFacts]) -> None:
         """Find the executions of requests: by call id, else by name and arguments; each request has one."""
-        by_id: dict[str, list[ToolRequest]] = defaultdict(list)
-        for request in self._asked:
-            if request.call_id:
-                by_id[request.call_id].append(request)
-        by_print: dict[str, list[ToolRequest]] = defaultdict(list)
-        for request in self._asked:
-            if request.arguments.capture is Capture.CAPTURED:
-                by_print[value_digest(request.arguments.raw)].append(request)
+        by_id, by_print = self._asked_by_mark()
         found: dict[object, list[SpanFacts]] = defaultdict(list)
         for span in candidates:
             look = self._looks[span.span_id]
@@ -240,6 +236,17 @@ class _ShapeReading:
             most = sum(_key_of(request) == key for request in self._asked)
             self.calls.update((span.span_id, span) for span in self._executions(calls, most))
         self._take_alike([span for span in candidates if not any(text in by_id for text in self._texts(span))])
+
+    def _asked_by_mark(self) -> tuple[Mapping[str, Sequence[ToolRequest]], Mapping[str, Sequence[ToolRequest]]]:
+        """Return the requests by call id, and by the digest of their arguments."""
+        by_id: dict[str, list[ToolRequest]] = defaultdict(list)
+        by_print: dict[str, list[ToolRequest]] = defaultdict(list)
+        for request in self._asked:
+            if request.call_id:
+                by_id[request.call_id].append(request)
+            if request.arguments.capture is Capture.CAPTURED:
+                by_print[value_digest(request.arguments.raw)].append(request)
+        return by_id, by_print
 
     def _take_alike(self, candidates: Sequence[SpanFacts]) -> None:
         """Take the spans that are written like the executions of requests: not all that ran was asked for (R3)."""
@@ -376,7 +383,12 @@ def _unanswered(requests: Sequence[ToolRequest], tools: Sequence[SpanFacts]) -> 
             names[request.name] -= 1
         else:
             free.append(request)
-    return list({_key_of(request) if request.call_id else id(request): request for request in free}.values())
+    return _distinct(free)
+
+
+def _distinct(requests: Sequence[ToolRequest]) -> list[ToolRequest]:
+    """Return one of the requests that are equal and have a call id, and all without."""
+    return list({_key_of(request) if request.call_id else id(request): request for request in requests}.values())
 
 
 def _key_of(request: ToolRequest) -> object:

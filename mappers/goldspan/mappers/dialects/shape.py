@@ -373,7 +373,7 @@ def look_at(view: SpanView, *, content: bool, is_marked: bool) -> SpanLook | Non
         return None
     name = look.first(_names_tool, _TOOL_ALONE)
     result_place, returned = look.returned()
-    error = look.error or error_of(view, attributes, _FAILURES) or ("error" if returned.failed else None)
+    error = _error_of(look, view, returned)
     return SpanLook(
         view.name,
         view.scope_name,
@@ -393,6 +393,10 @@ def look_at(view: SpanView, *, content: bool, is_marked: bool) -> SpanLook | Non
         error,
         is_named(error, view, returned.content),
     )
+
+
+def _error_of(look: _Look, view: SpanView, returned: MessageResult) -> str | None:
+    return look.error or error_of(view, view.attributes, _FAILURES) or ("error" if returned.failed else None)
 
 
 def _look_at_values(view: SpanView) -> _Look:

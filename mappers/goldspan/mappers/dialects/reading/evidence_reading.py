@@ -162,7 +162,7 @@ def _evidence_of_tool(span: SpanView, *, arguments: bool) -> SpanEvidence:
             held.append(value)
     results += _results_in_events(span)
     return SpanEvidence(
-        arguments=tuple(dict.fromkeys([value_digest(one) for value in held for one in _objects_in(value)])),
+        arguments=_digests_of_objects(held),
         failed=any_failed([says_failed(result) for result in results]) if results else None,
         names_error=names_error,
         sessions=tuple(sessions),
@@ -171,6 +171,10 @@ def _evidence_of_tool(span: SpanView, *, arguments: bool) -> SpanEvidence:
 
 def _is_no_result(text: str) -> bool:
     return text in ("", "null") or is_redacted(text)
+
+
+def _digests_of_objects(values: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([value_digest(one) for value in values for one in _objects_in(value)]))
 
 
 def _results_in_events(span: SpanView) -> Iterator[Any]:
@@ -217,8 +221,7 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
         if says.messages and (may_be_object(value) if isinstance(value, str) else not isinstance(value, _SCALARS)):
             values[says.out].append(value)
     if span.events:
-        for out, messages in enumerate((input_events(span, NO_ATTRIBUTES), output_events(span, NO_ATTRIBUTES))):
-            values[out].extend((messages,) if messages is not None else ())
+        _add_events(values, span)
     if lists:
         values = _with_lists(values, lists, attributes)
     given_to, said = values
@@ -226,6 +229,12 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
     if not given:
         said = [one for one in said if not isinstance(one, str) or _is_transcript(one)]
     return SpanEvidence(_requests(said), results, continues, users, sessions=tuple(sessions))
+
+
+def _add_events(values: tuple[list[Any], list[Any]], span: SpanView) -> None:
+    """Add the messages in events: what a model was given, and what it said."""
+    for out, messages in enumerate((input_events(span, NO_ATTRIBUTES), output_events(span, NO_ATTRIBUTES))):
+        values[out].extend((messages,) if messages is not None else ())
 
 
 def _with_lists(
@@ -340,19 +349,24 @@ def says_failed(value: object, depth: int = 3) -> bool | None:
             return False  # however it is read, it names no error
         if len(value) <= _LONGEST_RESULT and may_be_object(value):
             value = read_value(value)
-    inner: Sequence[Any] = ()
     if is_mapping(value):
-        status = value.get("status")
-        is_marked = value.get("is_error") is True or value.get("isError") is True
-        if is_marked or (isinstance(status, str) and status in _FAILURES):
-            return True
-        if value.get("error") or value.get("exception"):
-            return None
-        inner = [held for key, held in value.items() if key in _ENVELOPES]
-    elif is_sequence(value):
-        inner = value[:_MOST_OBJECTS]
-    elif isinstance(value, str):
-        return _NAMES_ERROR.match(value) is not None
+        return _object_says_failed(value, depth)
+    if is_sequence(value):
+        return _any_says_failed(value[:_MOST_OBJECTS], depth)
+    return isinstance(value, str) and _NAMES_ERROR.match(value) is not None
+
+
+def _object_says_failed(value: Mapping[str, Any], depth: int) -> bool | None:
+    status = value.get("status")
+    is_marked = value.get("is_error") is True or value.get("isError") is True
+    if is_marked or (isinstance(status, str) and status in _FAILURES):
+        return True
+    if value.get("error") or value.get("exception"):
+        return None
+    return _any_says_failed([held for key, held in value.items() if key in _ENVELOPES], depth)
+
+
+def _any_says_failed(inner: Sequence[Any], depth: int) -> bool | None:
     return any_failed([says_failed(one, depth - 1) for one in inner]) if inner and depth else False
 
 
