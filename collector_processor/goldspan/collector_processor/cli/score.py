@@ -293,8 +293,7 @@ def score(
     """
     _refuse_contradictions(preset_name, preset_options, criterion_file, threshold)
     _refuse_endpoint(otlp_endpoint, otlp_metrics=otlp_metrics)
-    if include_values and output is None:
-        raise click.UsageError("--include-values needs --output FILE: JSON and reports have values anyway")
+    _refuse_values(output, include_values=include_values)
     sinks = (*sinks, *sinks_of(traces, write_back=write_back))
     with file_errors(), open_traces(traces) as files:
         goldens = _goldens(golden_files, criterion_file, threshold)
@@ -405,6 +404,11 @@ def _refuse_endpoint(otlp_endpoint: str | None, *, otlp_metrics: bool) -> None:
 def _metrics(golden_files: tuple[str, ...], named: tuple[str, ...]) -> tuple[str, ...]:
     """Return the metrics that were named, and without goldens all that need none."""
     return named if golden_files else (*(metric.name for metric in WITHOUT_GOLDEN), *named)
+
+
+def _refuse_values(output: Path | None, *, include_values: bool) -> None:
+    if include_values and output is None:
+        raise click.UsageError("--include-values needs --output FILE: JSON and reports have values anyway")
 
 
 def _scorer(

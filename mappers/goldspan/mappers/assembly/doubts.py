@@ -260,8 +260,7 @@ def _of_repeats(
         span = None if call.span is None else executed.get(call.span)
         if span is None or call.requested or (call.call_id or "") in by_id:
             continue
-        shown = set(span.evidence.arguments)
-        twin = next((one for one in waiting if value_digest(one.arguments) in shown), None)
+        twin = _with_arguments(span.evidence.arguments, waiting)
         if twin is not None:
             waiting.remove(twin)
             yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], [call.name, twin.name])
@@ -273,6 +272,12 @@ def _of_repeats(
             outer = _repeated_by(call, of_span.get(above.ref))
         if outer is not None:
             yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *outer.evidence], [outer.name, call.name])
+
+
+def _with_arguments(digests: Sequence[str], calls: Sequence[ToolCall]) -> ToolCall | None:
+    """Return the first of the calls that has one of these arguments."""
+    shown = set(digests)
+    return next((one for one in calls if value_digest(one.arguments) in shown), None)
 
 
 def _made_by_span(calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFacts]) -> dict[SpanRef, ToolCall]:

@@ -24,6 +24,7 @@ from goldspan.mappers.carrying_keys import is_tool_name, tool_in
 from goldspan.mappers.span_facts import (
     SHAPE,
     LazySpanFacts,
+    ModelFacts,
     Role,
     SpanFacts,
     SpanLook,
@@ -180,17 +181,20 @@ class _ShapeReading:
         beside = {above.span_id for span in read for above in (span, *self._ancestors(span))}
         for span_id, span in speaking.items():
             look = self._looks[span_id]
-            assert look.model is not None
             if span.role is Role.MODEL and span.model is not None:
-                if look.model.requests:
-                    model, context = joined_model((span.model, look.model)), (span.context, look.context)
-                    self.models[span_id] = span.changed(model=model, context=joined_context(context))
+                self._complete_model(span, span.model, look)
             elif span_id not in around and span_id not in beside and not look.of_tool:
                 if any(above.role is Role.MODEL for above in self._ancestors(span)):
                     continue
                 self.models[span_id] = span.changed(
                     role=Role.MODEL, dialect=SHAPE, model=look.model, context=look.context
                 )
+
+    def _complete_model(self, span: SpanFacts, model: ModelFacts, look: SpanLook) -> None:
+        """Add the requests that stand on a model's span and that its table did not read."""
+        if look.model is not None and look.model.requests:
+            context = joined_context((span.context, look.context))
+            self.models[span.span_id] = span.changed(model=joined_model((model, look.model)), context=context)
 
     def _speaking(self, ordered: Sequence[SpanFacts]) -> dict[str, SpanFacts]:
         """Return the spans with a conversation by id: those that have an output, where there are such."""

@@ -20,7 +20,7 @@ are one from there on.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
 from goldspan.mappers.assembly.joined_logs import with_logs
@@ -82,6 +82,13 @@ class _Tree:
         self.starts_turn = False
         """A span of it is or begins a turn, so that it gives a fragment."""
 
+    def shaped(self) -> Mapping[str, SpanFacts]:
+        """Return the spans with what their shape says, read at once or later."""
+        if self.shapes is None or not self.shapes.are_used:
+            self.shapes = LaterShapes(self.spans)
+        spans = None if self.shapes.are_used else self.shapes.spans()
+        return with_shapes(self.spans) if spans is None else spans
+
 
 class TraceReading:
     """The fragments of one trace, as a function of the records that were added, in any order."""
@@ -138,10 +145,7 @@ class TraceReading:
         return list(self._fragments)
 
     def _read(self, tree: _Tree, keys: Sequence[str], on_problem: Callable[[Problem], object]) -> None:
-        if tree.shapes is None or not tree.shapes.are_used:
-            tree.shapes = LaterShapes(tree.spans)
-        spans = None if tree.shapes.are_used else tree.shapes.spans()
-        spans = with_shapes(tree.spans) if spans is None else spans
+        spans = tree.shaped()
         trace_id = next(iter(spans.values())).trace_id if spans else ""
         if trace_id:
             spans = with_ancestors(spans, [log.span_id for log in tree.logs])

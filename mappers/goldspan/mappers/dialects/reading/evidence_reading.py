@@ -163,7 +163,7 @@ def _evidence_of_tool(span: SpanView, *, arguments: bool) -> SpanEvidence:
     results += _results_in_events(span)
     return SpanEvidence(
         arguments=_digests_of_objects(held),
-        failed=any_failed([says_failed(result) for result in results]) if results else None,
+        failed=_any_says_failed(results) if results else None,
         names_error=names_error,
         sessions=tuple(sessions),
     )
@@ -352,7 +352,7 @@ def says_failed(value: object, depth: int = 3) -> bool | None:
     if is_mapping(value):
         return _object_says_failed(value, depth)
     if is_sequence(value):
-        return _any_says_failed(value[:_MOST_OBJECTS], depth)
+        return _any_says_failed(value[:_MOST_OBJECTS], depth - 1) if depth else False
     return isinstance(value, str) and _NAMES_ERROR.match(value) is not None
 
 
@@ -363,11 +363,12 @@ def _object_says_failed(value: Mapping[str, Any], depth: int) -> bool | None:
         return True
     if value.get("error") or value.get("exception"):
         return None
-    return _any_says_failed([held for key, held in value.items() if key in _ENVELOPES], depth)
+    held = [held for key, held in value.items() if key in _ENVELOPES]
+    return _any_says_failed(held, depth - 1) if depth else False
 
 
-def _any_says_failed(inner: Sequence[Any], depth: int) -> bool | None:
-    return any_failed([says_failed(one, depth - 1) for one in inner]) if inner and depth else False
+def _any_says_failed(results: Sequence[Any], depth: int = 3) -> bool | None:
+    return any_failed([says_failed(one, depth) for one in results])
 
 
 def any_failed(found: Iterable[bool | None]) -> bool | None:
