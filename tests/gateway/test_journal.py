@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sqlite3
+import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
@@ -243,6 +247,51 @@ def test_a_damaged_database_is_set_aside_and_the_bodies_stay(tmp_path: Path, dam
     journal.commit(Changes(sessions={(TENANT, "new"): b"state"}), 0.0)
     journal.close()
     assert (TENANT, "new", b"state") in opened(tmp_path).recover(0.0).sessions
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["at once", "at the second try"])
+def test_a_process_that_ends_while_it_replaces_a_damaged_database_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """The folder is opened as it was at each call of a start that replaces it."""
+    folder, rows = tmp_path / "journal", [(TENANT, str(number), b"state" * 20) for number in range(20)]
+    journal = opened(folder)
+    journal.recover(0.0)
+    journal.commit(Changes(sessions={(tenant, session): state for tenant, session, state in rows}), 0.0)
+    journal.close()
+    with contextlib.closing(sqlite3.connect(folder / "state.db")) as database:
+        database.execute("pragma user_version = 99")  # damaged, with all rows in it
+    met = dict[tuple[tuple[str, bytes], ...], int]()
+    connect, times = sqlite3.connect, Counter[Any]()
+
+    def connected(path: Any, **options: Any) -> sqlite3.Connection:
+        times[path] += 1
+        if fails and path == folder / "state.db" and times[path] == 2:
+            raise sqlite3.OperationalError("disk I/O error")
+        return connect(path, **options)
+
+    def look(_: object, event: str, __: object) -> None:
+        if event == "c_call":
+            met.setdefault(tuple((one.name, one.read_bytes()) for one in sorted(folder.iterdir())), len(met))
+
+    monkeypatch.setattr(sqlite3, "connect", connected)
+    sys.setprofile(look)
+    try:
+        opened(folder).close()
+    finally:
+        sys.setprofile(None)
+    assert times[folder / "state.db"] == (4 if fails else 2)
+    assert any("state.db" not in dict(files) and "state.db.part" in dict(files) for files in met)
+    for files, at in met.items():
+        left = tmp_path / str(at)
+        left.mkdir()
+        for name, content in files:
+            (left / name).write_bytes(content)
+        after = opened(left)
+        found = after.recover(0.0)
+        assert sorted(found.sessions) == sorted(rows), (at, [name for name, _ in files], found.problems)
+        after.close()
+        assert not list(left.glob("*.part*"))
 
 
 def test_a_commit_that_finds_no_room_is_all_there_for_the_next(tmp_path: Path) -> None:

@@ -103,6 +103,8 @@ class Database:
         """Open the file or create it; a damaged one is renamed, and its rows are saved."""
         self.path = folder / "state.db"
         self._parts = {ending: folder / f"state.db{ending}" for ending in _ENDINGS}
+        self._copy = folder / "state.db.part"
+        """A new database. It is whole when `path` is gone, and takes its name."""
         self.problems: list[str] = []
         """What was found damaged since the caller emptied this list, as sentences for the log."""
         self._set_aside_path = folder / "unreadable-rows.jsonl"
@@ -294,21 +296,30 @@ class Database:
             return
         if other := next((part for part in gone if part.exists()), None):
             raise OSError(errno.EEXIST, "is another file now", str(other))
-        copy = self.path.with_name(f"{self.path.name}.part")
-        copy.unlink(missing_ok=True)
         try:
-            os.close(os.open(copy, os.O_RDWR | os.O_CREAT, 0o600))
-            with contextlib.closing(sqlite3.connect(copy)) as target:
+            with contextlib.closing(self._new_copy()) as target:
                 self._connection.backup(target)
             self.close()
-            for ending in _ENDINGS[1:]:  # SQLite would apply the log to another database, too
-                self._parts[ending].unlink(missing_ok=True)
-            copy.replace(self.path)
-            sync_folder(self.path.parent)
+            self._take_copy()
         except sqlite3.Error as error:
-            copy.unlink(missing_ok=True)
+            self._drop_copy()
             raise OSError(f"{self.path} was deleted and cannot be written again: {error}") from error
         self._opened()
+
+    def _new_copy(self) -> sqlite3.Connection:
+        self._drop_copy()
+        os.close(os.open(self._copy, os.O_RDWR | os.O_CREAT, 0o600))
+        return sqlite3.connect(self._copy, isolation_level=None)
+
+    def _drop_copy(self) -> None:
+        for ending in ("", "-journal"):
+            self._copy.with_name(self._copy.name + ending).unlink(missing_ok=True)
+
+    def _take_copy(self) -> None:
+        for ending in _ENDINGS[1:]:  # SQLite would apply the log to another database, too
+            self._parts[ending].unlink(missing_ok=True)
+        self._copy.replace(self.path)
+        sync_folder(self.path.parent)
 
     # Opening.
 
@@ -325,6 +336,11 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         """Open the file as it is. Raises `sqlite3.DatabaseError` if it is damaged."""
+        if self.path.exists():
+            self._drop_copy()
+        elif self._copy.exists():  # the process ended while it replaced a damaged database
+            self._take_copy()
+            self.lost_requests = True  # it may have found some damaged
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files get the same mode
         with contextlib.suppress(OSError):
             self._parts["-shm"].unlink()  # of a version that shared the database
@@ -411,9 +427,19 @@ class Database:
         )
 
     def _replace(self, kept: Path, log: bytes, saved: Mapping[str, Sequence[Row]]) -> None:
-        """Rename the database and its log, and make a new one with these rows; all of that or nothing."""
+        """Write a new database with these rows, rename the damaged one and its log, and give its name to the new one.
+
+        All of that or nothing. A process that ends meanwhile leaves the damaged one in its place, or the new one whole.
+        """
         moved: list[tuple[Path, Path]] = []
         try:
+            with contextlib.closing(self._new_copy()) as new:
+                new.execute("pragma auto_vacuum = incremental")
+                _set_up(new, _TABLES.split(";\n"))
+                new.execute("begin immediate")
+                for table, rows in saved.items():
+                    new.executemany(insert_into(table), rows)
+                new.execute("commit")
             for ending, part in self._parts.items():
                 if part.exists():
                     target = kept.with_name(kept.name + ending)
@@ -421,13 +447,16 @@ class Database:
                     moved.append((part, target))
             if log:
                 write_private(kept.with_name(f"{kept.name}-wal"), log)
+            self._take_copy()
             self._connection = self._connect()
-            self._transaction([(insert_into(table), rows) for table, rows in saved.items()])
         except (sqlite3.Error, OSError):
             self.close()
-            for part, target in moved:
+            if moved and self.path.exists():
+                self.path.replace(self._copy)
+            for part, target in reversed(moved):
                 part.unlink(missing_ok=True)
                 target.replace(part)
+            self._drop_copy()
             raise
 
     def _damaged(self) -> list[Path]:
