@@ -155,7 +155,7 @@ def _evidence_of_tool(span: SpanView, *, arguments: bool) -> SpanEvidence:
         if says.session:
             sessions += _session(key, value)
         if says.error or says.outcome:
-            names_error = names_error or _names_error(value, outcome=says.outcome)
+            names_error |= _names_error(value, outcome=says.outcome)
         if says.out:
             results += () if isinstance(value, str) and _is_no_result(value) else (value,)
         elif arguments and says.arguments and (may_be_object(value) if isinstance(value, str) else is_mapping(value)):
@@ -163,7 +163,7 @@ def _evidence_of_tool(span: SpanView, *, arguments: bool) -> SpanEvidence:
     results += _results_in_events(span)
     return SpanEvidence(
         arguments=_digests_of_objects(held),
-        failed=_any_says_failed(results) if results else None,
+        failed=any_failed([says_failed(result) for result in results]) if results else None,
         names_error=names_error,
         sessions=tuple(sessions),
     )
@@ -349,26 +349,20 @@ def says_failed(value: object, depth: int = 3) -> bool | None:
             return False  # however it is read, it names no error
         if len(value) <= _LONGEST_RESULT and may_be_object(value):
             value = read_value(value)
+    inner: Sequence[Any] = ()
     if is_mapping(value):
-        return _object_says_failed(value, depth)
-    if is_sequence(value):
-        return _any_says_failed(value[:_MOST_OBJECTS], depth - 1) if depth else False
-    return isinstance(value, str) and _NAMES_ERROR.match(value) is not None
-
-
-def _object_says_failed(value: Mapping[str, Any], depth: int) -> bool | None:
-    status = value.get("status")
-    is_marked = value.get("is_error") is True or value.get("isError") is True
-    if is_marked or (isinstance(status, str) and status in _FAILURES):
-        return True
-    if value.get("error") or value.get("exception"):
-        return None
-    held = [held for key, held in value.items() if key in _ENVELOPES]
-    return _any_says_failed(held, depth - 1) if depth else False
-
-
-def _any_says_failed(results: Sequence[Any], depth: int = 3) -> bool | None:
-    return any_failed([says_failed(one, depth) for one in results])
+        status = value.get("status")
+        is_marked = value.get("is_error") is True or value.get("isError") is True
+        if is_marked or (isinstance(status, str) and status in _FAILURES):
+            return True
+        if value.get("error") or value.get("exception"):
+            return None
+        inner = [held for key, held in value.items() if key in _ENVELOPES]
+    elif is_sequence(value):
+        inner = value[:_MOST_OBJECTS]
+    elif isinstance(value, str):
+        return _NAMES_ERROR.match(value) is not None
+    return any_failed([says_failed(one, depth - 1) for one in inner]) if inner and depth else False
 
 
 def any_failed(found: Iterable[bool | None]) -> bool | None:
