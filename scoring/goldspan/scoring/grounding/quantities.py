@@ -277,6 +277,8 @@ def _rounded(value: float, exact: float) -> bool:
 
 _REACH = 2e-10
 """How far apart two numbers with a fraction may be that are one, as a share of one."""
+_LEAST_APART = 0.1
+"""No further apart than so, however great: every digit of an order's number counts."""
 _CENT = 0.0051
 """How far an amount of money may be from what was computed, since it is rounded."""
 _DETAILED = 5
@@ -340,6 +342,6 @@ def _holds(ordered: Sequence[float], value: float, reach: float, but: float | No
     """Whether one of some numbers, but for one, is no further from a value than so."""
     if not isfinite(value):
         return False
-    reach = max(reach, 1e-6 if value == int(value) else abs(value) * _REACH)
+    reach = max(reach, 1e-6 if value == int(value) else min(abs(value) * _REACH, _LEAST_APART))
     at = bisect_left(ordered, value - reach)
     return at < len(ordered) and ordered[at] <= value + reach and ordered[at] != but

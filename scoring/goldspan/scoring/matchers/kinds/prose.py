@@ -208,7 +208,10 @@ class Alphanumeric(Matcher):
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1 for such a value."""
-        return ONE if equal(_bare(self.value), _bare(actual)) else ZERO
+        try:
+            return ONE if equal(_bare(self.value), _bare(actual)) else ZERO
+        except RecursionError:  # nested too deep
+            return ZERO
 
 
 def _bare(value: JsonValue) -> JsonValue:
