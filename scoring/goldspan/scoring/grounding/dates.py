@@ -154,14 +154,20 @@ def times_of(text: str, letters: Set[str]) -> Iterator[tuple[int, int]]:
         minute = {"thirty": 30, "fifteen": 15}.get(match[2] or "", 45 if match[2] else 0)
         yield from _halves(_HOURS[match[1]], minute, match[3], text[match.end() : match.end() + 24])
     for match in _QUARTERS.finditer(text) if "half" in text or "quarter" in text else ():
-        named = _HOURS.get(match[3]) or (int(match[3]) if match[3].isdecimal() else None)
-        if named is not None:
-            minute = 30 if match[1] == "half" else 15
-            if match[2] == "to":
-                named, minute = named - 1, 60 - minute
-            yield from _halves(named, minute, None, text[match.end() : match.end() + 24])
+        yield from _times_by_quarters(match)
     for match in _NAMED_TIME.finditer(text) if "noon" in text or "mid" in text else ():
         yield _NAMED_TIMES[match[0]]
+
+
+def _times_by_quarters(match: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the times of `half past six` and `a quarter to 7`."""
+    named = _HOURS.get(match[3]) or (int(match[3]) if match[3].isdecimal() else None)
+    if named is None:
+        return
+    minute = 30 if match[1] == "half" else 15
+    if match[2] == "to":
+        named, minute = named - 1, 60 - minute
+    yield from _halves(named, minute, None, match.string[match.end() : match.end() + 24])
 
 
 def _times_in_digits(text: str) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from itertools import islice
@@ -59,6 +59,11 @@ _MOST_ALTERNATIVES = 50
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
+def _has_every_option(values: Sequence[Any], items: Mapping[str, Any]) -> bool:
+    options = items.get("enum")
+    return is_sequence(options) and all(one in values for one in options)
+
+
 def leaves(arguments: Any, schema: Mapping[str, Any] | None) -> Iterator[Leaf]:
     """Yield the leaves of arguments in their order, each with its JSON Pointer; the first 500 of them."""
     root: Mapping[str, Any] = schema or {}
@@ -79,8 +84,7 @@ def leaves(arguments: Any, schema: Mapping[str, Any] | None) -> Iterator[Leaf]:
         elif is_sequence(value) and value:
             inherited = {"description": part["description"]} if "description" in part else {}
             items = _offered(part.get("items"), root)
-            options = items.get("enum")
-            required = required and not (is_sequence(options) and all(one in value for one in options))
+            required = required and not _has_every_option(value, items)
             inner = [
                 (f"{path}/{index}", one, {**inherited, **items}, required)
                 for index, one in enumerate(value[:MAX_LEAVES])
