@@ -99,8 +99,9 @@ READ_BY_SHAPE = {
     "py-livekit",
     "py-llama-index-otel",
     "py-openai-agents-agentops",
+    "py-openai-agents-traceai",
 }
-"""Their tool spans have arguments in values that no table reads, so that taking away what tables read leaves them."""
+"""Their spans have arguments in values that no table reads, so that taking away what tables read leaves them."""
 
 
 @pytest.mark.every_recording

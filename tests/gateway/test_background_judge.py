@@ -65,7 +65,7 @@ def test_no_span_and_no_other_result_waits_for_the_model() -> None:
 
     def model(question: Question) -> bool:
         began.set()
-        return answer.wait(20)
+        return not answer.wait(20)  # it finds fault: what passes has no event
 
     downstream = Downstream()
     pipeline = GatewayPipeline(everything(), downstream, settings(Judge(model)))

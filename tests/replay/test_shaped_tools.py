@@ -324,7 +324,7 @@ def test_inspect_names_keys_and_count(run: Run, tmp_path: Path) -> None:
         "session": "acme.conversation_id",
     }
     table = " ".join(run("inspect", path).stdout.split())
-    assert "1 call of spans that no dialect's table reads (acme.tracer: f), all of them requested" in table
+    assert "1 call of spans that no dialect's table reads in full (acme.tracer: f), all of them requested" in table
     assert "session ids in acme.conversation_id, which no dialect reads" in table
     assert "`goldspan dialects propose TRACES`" in table
     assert run("doctor", path).exit_code == 1

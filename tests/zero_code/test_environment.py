@@ -12,7 +12,7 @@ from goldspan.collector_processor.in_process.otlp_sender import OtlpSpanExporter
 from goldspan.collector_processor.in_process.zero_code import OPTIONS, make_exporter, options_of
 from goldspan.scoring.errors import SettingsError
 
-PYTHON_ONLY = {"self", "inner", "logger_provider", "meter_provider"}
+PYTHON_ONLY = {"self", "inner", "logger_provider", "meter_provider", "unknown"}
 
 
 def test_every_option_of_the_door_can_be_set_from_outside() -> None:

@@ -24,6 +24,8 @@ _NO_CONTENT = re.compile(
 )
 OTHER_WORK = re.compile(r"(?:http|db|rpc|messaging|graphql|faas)\.")
 """How keys of spans begin that are of a request, a database or a queue."""
+OWN_RESULTS = re.compile(r"(?:goldspan|tool_parameter_[a-z]+|tool_call_repetition|answer_grounding)\.")
+"""How keys of goldspan's own attributes begin: traces that it enriched are read as they were before."""
 
 
 @lru_cache(maxsize=4096)
@@ -45,8 +47,10 @@ def names_tool(key: str) -> bool:
 
 
 _CALLING = re.compile(
-    r"(?:(?:execute|call|run|invoke)_)?(?:tools?|function)(?:[_/ ]?call)?(?: *[:./] *| +)(?=\S)", re.IGNORECASE
+    r"(?!tools/list\b)(?:(?:execute|call|run|invoke)_)?(?:tools?|function)(?:[_/ ]?call)?(?: *[:./] *| +)(?=\S)",
+    re.IGNORECASE,
 )
+"""`tools/list` is MCP's question for the tools of a server."""
 _CALLED = re.compile(r"\.(?:tool|call|run)$")
 _TOOL_NAME = re.compile(r"[A-Za-z_][\w\-]{0,79}")
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
+from goldspan.mappers.carrying_keys import OWN_RESULTS
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.evidence_reading import evidence_of
 from goldspan.mappers.dialects.reading.log_records import EVALUATIONS, digest, event_name
@@ -428,7 +429,7 @@ class DialectRegistry:
             not plan.readers
             and scope in self._bare_scopes
             and (plan.marked or not attributes)
-            and all(map(_is_goldspan_key, attributes))
+            and all(map(_is_own_result, attributes))
         ):
             # A session or a score that goldspan wrote on a bare span does not change how it is read.
             readers = tuple((one.name, one.read) for one in self.dialects if scope in _bare_scopes(one))
@@ -569,8 +570,8 @@ def _notes(readings: list[tuple[str, Reading]], view: SpanView) -> tuple[LogFact
     return notes
 
 
-def _is_goldspan_key(key: object) -> bool:
-    return isinstance(key, str) and key.startswith(("goldspan.", "tool_parameter_match."))
+def _is_own_result(key: object) -> bool:
+    return isinstance(key, str) and OWN_RESULTS.match(key) is not None
 
 
 def _log_readers(dialects: Iterable[object]) -> dict[str, tuple[LogDialect, ...]]:

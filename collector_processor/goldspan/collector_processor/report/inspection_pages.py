@@ -203,7 +203,7 @@ def _shaped_tools(found: ShapedTools) -> str:
     missing = " and ".join(what for what, place in places.items() if place is None)
     unseen = f"; no {missing} found" if missing else ""
     tools, scope = printable(listed(found.tools)), printable(found.scope) or "no scope"
-    return f"{calls} of spans that no dialect's table reads ({scope}: {tools}){asked}: {keys}{unseen}"
+    return f"{calls} of spans that no dialect's table reads in full ({scope}: {tools}){asked}: {keys}{unseen}"
 
 
 def _most(counts: Mapping[str, int]) -> str:

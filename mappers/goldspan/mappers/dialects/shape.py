@@ -22,6 +22,7 @@ from goldspan.mappers.carrying_keys import (
     INPUT_WORDS,
     OTHER_WORK,
     OUTPUT_WORDS,
+    OWN_RESULTS,
     begins_as_call,
     names_tool,
     words_of,
@@ -403,7 +404,7 @@ def _look_at_values(view: SpanView) -> _Look:
     """Return the looks at each value of a span and of its events, with the messages among them."""
     look = _Look(view.name)
     for key, value in _unflattened(view.attributes).items():
-        if isinstance(key, str) and value not in (None, "", [], {}):  # pyright: ignore
+        if isinstance(key, str) and value not in (None, "", [], {}) and not OWN_RESULTS.match(key):  # pyright: ignore
             look.add(key, value)
     for event in view.events:
         _look_at_event(look, event)

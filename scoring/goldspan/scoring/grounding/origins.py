@@ -236,7 +236,10 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "unit", next(place for one, place in with_unit if one is origin))
         if (found := self._whole_number(int(value)) if whole else self._constant(value)) is not None:
             return found
-        return Origin(Kind.DERIVED, "arithmetic") if abs(value) >= 20 and self._is_computed(value) else None
+        is_exact = abs(value) < _LARGEST_EXACT / 4  # as a float, and so is what it gives with two like it
+        return (
+            Origin(Kind.DERIVED, "arithmetic") if abs(value) >= 20 and is_exact and self._is_computed(value) else None
+        )
 
     def _is_computed(self, value: float) -> bool:
         """Whether a number follows from others, and that is no chance: for its digits, or since people speak of it."""
