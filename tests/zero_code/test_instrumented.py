@@ -99,7 +99,10 @@ def test_without_goldens_metrics_that_need_none_score_it(folder: Path) -> None:
     (folder / "tools.json").write_text(json.dumps(tools), "utf-8")
     with otlp_receiver() as receiver:
         errors = run(
-            folder, **exporting(receiver, GOLDSPAN_GOLDENS="", GOLDSPAN_TOOLS="tools.json", GOLDSPAN_SAMPLE="1")
+            folder,
+            **exporting(
+                receiver, GOLDSPAN_GOLDENS="", GOLDSPAN_TOOLS="tools.json", GOLDSPAN_SAMPLE="1", GOLDSPAN_EMIT="all"
+            ),
         )
     assert score(receiver.spans()["call"], "tool_parameter_schema.score") == 0.5
     assert {attributes(event)["gen_ai.evaluation.name"] for event in receiver.events()} == {
