@@ -25,6 +25,7 @@ from goldspan.mappers import read_sessions
 from goldspan.scoring import load_goldens, score_sessions
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Label
+from rigs.more_simulated_agents import MORE_AGENTS
 from rigs.simulated_agents import AGENTS
 
 SECOND = 1_000_000_000
@@ -57,7 +58,7 @@ def judged(
             print("FALSE FAILURE", one)
         for one in results[1]:
             if one.verdict.label is Label.PASS:
-                print("MISSED", one.session.id if one.session else "")
+                print("MISSED", one.name)
     return Judgement(
         len(results[0]), len(failed[0]), len(results[1]), len(failed[1]), len(recorded.questions), text.count("\n")
     )
@@ -146,12 +147,13 @@ def one_run_each(folder: Path) -> Judgement:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Goldens inferred from passing runs, and what they judge.")
     parser.add_argument("trials", nargs="?", type=Path, help="a file of trials, or a folder of sessions")
-    parser.add_argument("--agent", choices=AGENTS, help="one simulated agent, with what it wrote and missed")
+    agents = {**AGENTS, **MORE_AGENTS}
+    parser.add_argument("--agent", choices=agents, help="one simulated agent, with what it wrote and missed")
     parser.add_argument("-k", type=int, nargs="*", default=[2, 3], help="passing runs a task")
     options = parser.parse_args(arguments)
     print(f"{'runs of':24}{'k':>3}{'false failures':>18}{'caught':>14}{'questions':>11}{'lines':>7}")
     rows: list[tuple[str, int, Judgement]] = []
-    for name, agent in AGENTS.items():
+    for name, agent in agents.items():
         if options.trials is None and options.agent in (None, name):
             fresh = [run.to_session() for run in agent.good(5, first=1000)]
             bad = [run.to_session() for run in agent.bad(30)]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
+from goldspan.mappers import read_sessions
+from goldspan.scoring.sessions import Session
 from rigs.trace_requests import attribute, digits, request
 
 SECOND = 1_000_000_000
@@ -27,6 +29,8 @@ class SimulatedCall:
     args: dict[str, Any]
     result: Any = None
     error: str | None = None
+    second: int = 0
+    """When it starts, from the start of the run; calls that start at once are parallel."""
 
 
 @dataclass
@@ -40,54 +44,111 @@ class SimulatedRun:
     seconds: int = 36_000
     calls: list[SimulatedCall] = field(default_factory=list)
     mistake: str | None = None
+    dialect: str = "otel"
+    later: list[tuple[int, str]] = field(default_factory=list)
+    """What the user said in later turns, after how many calls."""
+    parallel: bool = False
+    clock: int = 1
 
     def call(self, tool: str, result: Any = None, error: str | None = None, /, **args: Any) -> Any:
-        self.calls.append(SimulatedCall(tool, args, result, error))
+        self.calls.append(SimulatedCall(tool, args, result, error, self.clock))
+        self.clock += 0 if self.parallel else 2
         return result
+
+    def say(self, text: str) -> None:
+        """Begin another turn."""
+        self.later.append((len(self.calls), text))
+        self.clock += 10
+
+    @contextmanager
+    def together(self, parallel: bool) -> Iterator[None]:
+        """Make the calls of the block at once, if `parallel`."""
+        self.parallel = parallel
+        yield
+        self.parallel, self.clock = False, self.clock + 2
 
     @property
     def start(self) -> int:
         return int(datetime.combine(self.day, time(), UTC).timestamp() + self.seconds) * SECOND
 
     def to_session(self) -> Session:
-        calls = tuple(
-            ToolCall(
-                call.name,
-                call.args,
-                result=Content(json.dumps(call.result), Capture.CAPTURED),
-                error=call.error,
-                start=self.start + (2 * index + 1) * SECOND,
-                end=self.start + (2 * index + 2) * SECOND,
-            )
-            for index, call in enumerate(self.calls)
-        )
-        text = Content(self.user, Capture.CAPTURED)
-        end = self.start + (2 * len(calls) + 2) * SECOND
-        return Session(self.session, (Turn(calls, user_text=text, start=self.start, end=end),), run=self.session)
+        [session] = read_sessions(self.to_request())
+        return session
 
     def to_request(self) -> dict[str, Any]:
-        """The run as a trace by OpenTelemetry's conventions."""
-        name = f"{self.session}/{self.start}/{len(self.calls)}/{self.mistake}"
-        trace_id, root_id = digits(name, 32), digits(f"{name}/root", 16)
-        messages = [{"role": "user", "parts": [{"type": "text", "content": self.user}]}]
-        root = {
+        """The run as traces, one a turn, as the run's dialect writes them."""
+        keys = DIALECTS[self.dialect]
+        bounds = [(0, self.user), *self.later]
+        spans: list[dict[str, Any]] = []
+        begin = 0
+        for turn, (first, said) in enumerate(bounds):
+            calls = self.calls[first : bounds[turn + 1][0] if turn + 1 < len(bounds) else None]
+            begin = max(begin + 1, calls[0].second - 1) if calls else begin + 1
+            end = max([begin, *[one.second for one in calls]]) + 2
+            name = f"{self.session}/{self.start}/{turn}/{len(self.calls)}/{self.mistake}"
+            trace_id, root_id = digits(name, 32), digits(f"{name}/root", 16)
+            at = self.start + begin * SECOND
+            spans.append(_span(trace_id, root_id, "", "agent", at, end - begin, keys.root(self.session, said), None))
+            for index, call in enumerate(calls):
+                at, own = self.start + call.second * SECOND, digits(f"{name}/{index}", 16)
+                spans.append(_span(trace_id, own, root_id, call.name, at, 1, keys.tool(call), call.error))
+            begin = end
+        return request(spans, keys.scope)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How an instrumentation writes an agent's turn and a tool's call."""
+
+    scope: str
+    root: Callable[[str, str], dict[str, str]]
+    tool: Callable[[SimulatedCall], dict[str, str]]
+
+
+DIALECTS = {
+    "otel": Dialect(
+        "tests",
+        lambda session, said: {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": "agent",
-            "gen_ai.conversation.id": self.session,
-            "gen_ai.input.messages": json.dumps(messages),
-        }
-        spans = [_span(trace_id, root_id, "", "invoke_agent agent", self.start, 2 * len(self.calls) + 2, root, None)]
-        for index, call in enumerate(self.calls):
-            attributes = {
-                "gen_ai.operation.name": "execute_tool",
-                "gen_ai.tool.name": call.name,
-                "gen_ai.tool.call.arguments": json.dumps(call.args),
-                "gen_ai.tool.call.result": json.dumps(call.result),
-            }
-            begun = self.start + (2 * index + 1) * SECOND
-            own = digits(f"{name}/{index}", 16)
-            spans.append(_span(trace_id, own, root_id, f"execute_tool {call.name}", begun, 1, attributes, call.error))
-        return request(spans)
+            "gen_ai.conversation.id": session,
+            "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": said}]}]),
+        },
+        lambda call: {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": call.name,
+            "gen_ai.tool.call.arguments": json.dumps(call.args),
+            "gen_ai.tool.call.result": json.dumps(call.result),
+        },
+    ),
+    "openinference": Dialect(
+        "openinference.instrumentation.custom",
+        lambda session, said: {"openinference.span.kind": "AGENT", "session.id": session, "input.value": said},
+        lambda call: {
+            "openinference.span.kind": "TOOL",
+            "tool.name": call.name,
+            "input.value": json.dumps(call.args),
+            "input.mime_type": "application/json",
+            "output.value": json.dumps(call.result),
+            "output.mime_type": "application/json",
+        },
+    ),
+    "openllmetry": Dialect(
+        "traceloop.tracer",
+        lambda session, said: {
+            "traceloop.span.kind": "workflow",
+            "traceloop.entity.name": "agent",
+            "traceloop.association.properties.session_id": session,
+            "traceloop.entity.input": json.dumps({"args": [], "kwargs": {"question": said}}),
+        },
+        lambda call: {
+            "traceloop.span.kind": "tool",
+            "traceloop.entity.name": call.name,
+            "traceloop.entity.input": json.dumps({"args": [], "kwargs": call.args}),
+            "traceloop.entity.output": json.dumps(call.result),
+        },
+    ),
+}
 
 
 def _span(
@@ -439,11 +500,13 @@ class SimulatedAgent:
     act: Agent
     mistakes: tuple[str, ...]
     tasks: int = 10
+    dialect: str = "otel"
 
-    def run(self, task: int, number: int, *, mistake: str | None = None, seed: object = "") -> SimulatedRun:
-        chance = random.Random(f"{self.name}/{task}/{number}/{mistake}/{seed}")
+    def run(self, task: int, number: int, *, mistake: str | None = None, chance_of: str | None = None) -> SimulatedRun:
+        """One run; `chance_of` is the mistake whose chance it has, where that is another one."""
+        chance = random.Random(f"{self.name}/{task}/{number}/{mistake or chance_of}/")
         day = FIRST_DAY + timedelta(chance.randrange(200))
-        session = f"{self.name}-{task}-run-{number}{'-bad' if mistake else ''}{seed}"
+        session = f"{self.name}-{task}-run-{number}{'-bad' if mistake else ''}"
         run = SimulatedRun(
             task,
             session,
@@ -451,6 +514,7 @@ class SimulatedAgent:
             day,
             30_000 + chance.randrange(20_000),
             mistake=mistake,
+            dialect=self.dialect,
         )
         self.act(run, chance, mistake)
         return run
@@ -459,13 +523,17 @@ class SimulatedAgent:
         return [self.run(task, first + number) for task in range(self.tasks) for number in range(runs)]
 
     def bad(self, runs: int) -> list[SimulatedRun]:
-        """Runs with each mistake in turn, on tasks in turn."""
-        return [
-            self.run(
-                (3 * number + number // 10) % self.tasks, number, mistake=self.mistakes[number % len(self.mistakes)]
-            )
-            for number in range(runs)
-        ]
+        """Runs with each mistake in turn, on tasks in turn that the mistake changes."""
+        return [self._bad(number) for number in range(runs)]
+
+    def _bad(self, number: int) -> SimulatedRun:
+        mistake = self.mistakes[number % len(self.mistakes)]
+        for more in range(self.tasks):
+            task = (3 * number + number // 10 + more) % self.tasks
+            run = self.run(task, number, mistake=mistake)
+            if run.calls != self.run(task, number, chance_of=mistake).calls:
+                return run
+        raise ValueError(mistake)
 
 
 AGENTS = {
