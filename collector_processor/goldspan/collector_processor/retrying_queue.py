@@ -255,9 +255,16 @@ class RetryingQueue(Generic[_T]):
                     result = self._attempt(items)
                 finally:  # of an interrupt too
                     self._settle(batch, result)
-                self._note_receiver(result, len(batch))
                 if result.is_away:
+                    self._outage.failed(len(batch), result.reason)
+                    self._failures += 1
+                    pause = backoff(self._failures, self._limits.first_pause, self._limits.longest_pause, _uniform)
+                    asked = result.asked_seconds
+                    self._resumes = time.monotonic() + (pause if asked is None else min(asked, _MAX_RETRY_AFTER))
                     return
+                self._failures, self._resumes = 0, 0.0
+                if len(result.retry) + len(result.rejected) < len(batch):
+                    self._outage.succeeded()
 
     def _take(self) -> list[_Waiting[_T]]:
         batch: list[_Waiting[_T]] = []
@@ -315,17 +322,3 @@ class RetryingQueue(Generic[_T]):
             one.attempts += 1
             one.due = now + backoff(one.attempts, self._limits.first_pause, self._limits.longest_pause, _uniform)
             self._later[one.key] = one
-
-    def _note_receiver(self, result: SendResult[_T], count: int) -> None:
-        """Note whether the receiver is away, and until when nothing is sent."""
-        if result.is_away:
-            self._outage.failed(count, result.reason)
-            self._failures += 1
-            pause = backoff(self._failures, self._limits.first_pause, self._limits.longest_pause, _uniform)
-            asked = result.asked_seconds
-            self._resumes = time.monotonic() + (pause if asked is None else min(asked, _MAX_RETRY_AFTER))
-        else:
-            self._failures = 0
-            self._resumes = 0.0
-            if len(result.retry) + len(result.rejected) < count:
-                self._outage.succeeded()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from importlib import import_module
@@ -88,7 +88,8 @@ def contains(expected: JsonValue, actual: JsonValue) -> Fraction:
         if isinstance(wanted, str) and isinstance(found, str):
             inside = wanted in found
         elif is_sequence(found):
-            inside = not is_mapping(wanted) and _includes(found, wanted if is_sequence(wanted) else [wanted])
+            elements = wanted if is_sequence(wanted) else [wanted]
+            inside = not is_mapping(wanted) and Counter(map(canonical, elements)) <= Counter(map(canonical, found))
         elif is_mapping(wanted) and is_mapping(found):
             inside = all(key in found for key in wanted)
             waiting.extend((value, found[key]) for key, value in wanted.items() if inside)
@@ -173,10 +174,6 @@ def number_of(value: JsonValue) -> Fraction | None:
         if exponent is None or abs(int(exponent)) <= _LARGEST_EXPONENT:
             return Fraction(hit.group())
     return None
-
-
-def _includes(actual: Sequence[JsonValue], expected: Sequence[JsonValue]) -> bool:
-    return Counter(map(canonical, expected)) <= Counter(map(canonical, actual))
 
 
 _NULL, _TRUE, _FALSE, _LIST, _OBJECT, _END = (object() for _ in range(6))
@@ -322,24 +319,20 @@ def instant_of(value: JsonValue) -> Instant | None:
         return _of_unix(Fraction(str(value)) if isinstance(value, float) else Fraction(value))
     text = value.strip() if len(value) <= _LONGEST_TIME else ""
     if hit := _ISO.fullmatch(text):
-        return _of_iso(hit)
+        day = _day(int(hit["year"]), int(hit["month"]), int(hit["day"]))
+        hour, minute = int(hit["hour"] or 0), int(hit["minute"] or 0)
+        second = Fraction((hit["second"] or "0").replace(",", "."))
+        seconds = hour * _HOUR + minute * 60 + second
+        # 24:00 ends a day, and a leap second has the number 60.
+        if day is None or minute > 59 or second >= 61 or seconds > _DAY:
+            return None
+        return Instant((day - _EPOCH) * _DAY + seconds, offset_of(hit["zone"]))
     return _of_unix(Fraction(text)) if _UNIX.fullmatch(text) else None
 
 
 def _of_unix(number: Fraction) -> Instant | None:
     per_second = next((unit for limit, unit in _UNITS if abs(number) < limit), None)
     return None if per_second is None else Instant(number / per_second, 0)
-
-
-def _of_iso(hit: re.Match[str]) -> Instant | None:
-    day = _day(int(hit["year"]), int(hit["month"]), int(hit["day"]))
-    hour, minute = int(hit["hour"] or 0), int(hit["minute"] or 0)
-    second = Fraction((hit["second"] or "0").replace(",", "."))
-    seconds = hour * _HOUR + minute * 60 + second
-    # 24:00 ends a day, and a leap second has the number 60.
-    if day is None or minute > 59 or second >= 61 or seconds > _DAY:
-        return None
-    return Instant((day - _EPOCH) * _DAY + seconds, offset_of(hit["zone"]))
 
 
 def _day(year: int, month: int, day: int) -> int | None:

@@ -26,33 +26,11 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 
+from goldspan.scoring import session_score, turn_join
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import Ambiguous, Golden, with_golden_tool_names
 from goldspan.scoring.results import SessionResult, TurnResult
-from goldspan.scoring.session_score import (
-    NO_TURNS,
-    ExpectedSession,
-    SessionTotal,
-    TurnScorer,
-    expected_session,
-    may_be_another,
-    score_turns,
-    session_result,
-    why_missing,
-    with_turns,
-    without_golden,
-)
 from goldspan.scoring.sessions import IncrementalList, Session, Turn, unchanged_start
-from goldspan.scoring.turn_join import (
-    GoldenKeys,
-    JoinedTurns,
-    TurnClues,
-    TurnJoin,
-    are_proven,
-    clues_of,
-    join_turns,
-    run_past,
-)
 from goldspan.scoring.turn_score import TurnScore
 from goldspan.scoring.verdict import Reason
 
@@ -63,7 +41,7 @@ GivenT = TypeVarTuple("GivenT")
 class InStep(Struct, frozen=True, gc=False):
     """What the turns of a run up to one of them say of whether the run is in step with its golden."""
 
-    clues: TurnClues
+    clues: turn_join.TurnClues
     """Of this turn."""
     by_key: bool = True
     """Each turn has the key of the golden turn at its position."""
@@ -77,12 +55,12 @@ class InStep(Struct, frozen=True, gc=False):
     """No place leaves less room than there are turns before it."""
 
 
-_NO_TURN = InStep(TurnClues(None))
+_NO_TURN = InStep(turn_join.TurnClues(None))
 
 
-def in_step(before: InStep | None, golden: GoldenKeys, turns: Sequence[Turn], index: int) -> InStep:
+def in_step(before: InStep | None, golden: turn_join.GoldenKeys, turns: Sequence[Turn], index: int) -> InStep:
     """Return what the turns up to `index` say; `before` is what those before it say."""
-    turn, clues = turns[index], clues_of(turns, index, keys=bool(golden.turns_with))
+    turn, clues = turns[index], turn_join.clues_of(turns, index, keys=bool(golden.turns_with))
     before = before or _NO_TURN
     by_key, last, place, grow = before.by_key, before.index, before.place, before.places_grow
     if by_key and index < len(golden.keys):
@@ -95,8 +73,8 @@ def in_step(before: InStep | None, golden: GoldenKeys, turns: Sequence[Turn], in
 
 
 def joined_in_step(
-    golden: GoldenKeys, turns: Sequence[Turn], how: TurnJoin, so_far: Sequence[InStep]
-) -> JoinedTurns | None:
+    golden: turn_join.GoldenKeys, turns: Sequence[Turn], how: turn_join.TurnJoin, so_far: Sequence[InStep]
+) -> turn_join.JoinedTurns | None:
     """Return what `join_turns` returns for a run in step; None if the run is not. `so_far` has an item for each turn.
 
     If turns are joined by keys, each must have the key of the golden turn at its position: then the key join of all
@@ -107,18 +85,18 @@ def joined_in_step(
     """
     positions = range(min(len(golden.keys), len(turns)))
     if how == "index" or not so_far:
-        return JoinedTurns(positions) if how == "index" else None
+        return turn_join.JoinedTurns(positions) if how == "index" else None
     last = so_far[-1]
-    past = run_past(so_far[0].clues.place, last.clues.place, len(turns), len(golden.keys))
+    past = turn_join.run_past(so_far[0].clues.place, last.clues.place, len(turns), len(golden.keys))
     tell_nothing = not last.given and (past or not last.places_grow)
     has_keys, no_gap = bool(golden.turns_with), last.given or tell_nothing or last.place == last.index + 1
     if not (last.by_key if has_keys else no_gap and how == "auto"):
         return None
     if len(positions) == len(golden.keys):
-        return JoinedTurns(positions)
+        return turn_join.JoinedTurns(positions)
     all_known = last.given or (no_gap and not tell_nothing and last.index == len(turns) - 1)
-    unsure = () if has_keys or are_proven(turns, all_known=all_known) else positions
-    return JoinedTurns(positions, unsure=unsure, complete=all_known or (no_gap and has_keys))
+    unsure = () if has_keys or turn_join.are_proven(turns, all_known=all_known) else positions
+    return turn_join.JoinedTurns(positions, unsure=unsure, complete=all_known or (no_gap and has_keys))
 
 
 class IncrementalScore:
@@ -130,7 +108,7 @@ class IncrementalScore:
         self._so_far = IncrementalList[InStep]()
         self._scores: list[TurnScore] = []
         """Those of the last result, in its order; then what they come to, and their results."""
-        self._totals: list[SessionTotal] = []
+        self._totals: list[session_score.SessionTotal] = []
         self._results: list[TurnResult] = []
         self._unsure: bool | None = None
         """Whether the turns of the last result may be other turns of the golden; None if the run was not in step."""
@@ -148,27 +126,29 @@ class IncrementalScore:
     ) -> SessionResult:
         """Return what `score_run` returns; the results of turns that do not change are the same objects as before."""
         if golden is None or isinstance(golden, Ambiguous):
-            return without_golden(golden, session)
-        expected = expected_session(golden, criterion)
+            return session_score.without_golden(golden, session)
+        expected = session_score.expected_session(golden, criterion)
         if golden.aliases:
             given = session.turns
             self._named.update(given, lambda at: with_golden_tool_names(given[at], golden))
-            session = with_turns(session, self._named.made)
+            session = session_score.with_turns(session, self._named.made)
         first, more = self._scored(expected, session, final=final)
         del self._totals[first:]
-        total = self._totals[-1] if first else NO_TURNS
+        total = self._totals[-1] if first else session_score.NO_TURNS
         for score in more:
             total = total.plus(score)
             self._totals.append(total)
         self._scores[first:] = more
         self._results[first:] = [score.result for score in more]
-        return session_result(expected, session, self._results, total, final=final)
+        return session_score.session_result(expected, session, self._results, total, final=final)
 
-    def _scored(self, expected: ExpectedSession, session: Session, *, final: bool) -> tuple[int, list[TurnScore]]:
+    def _scored(
+        self, expected: session_score.ExpectedSession, session: Session, *, final: bool
+    ) -> tuple[int, list[TurnScore]]:
         """Return how many of the last scores are kept, and the scores that follow."""
         was_unsure, self._unsure = self._unsure, None  # until all is done: a failure leaves nothing half done
         if expected.is_one_turn or expected.uses_history:
-            return 0, score_turns(expected, session, final=final)
+            return 0, session_score.score_turns(expected, session, final=final)
         keys, turns, how = expected.keys, session.turns, expected.criterion.turn_join
         were = len(self._so_far.made)
         unchanged, _ = self._so_far.accumulate(turns, lambda before, at: in_step(before, keys, turns, at))
@@ -184,13 +164,13 @@ class IncrementalScore:
                 self._unsure = unsure
                 return first, more
         scorer.remembered = self._remembered = {}
-        joined = joined or join_turns(keys, turns, how, [one.clues for one in self._so_far.made])
-        scores = score_turns(expected, session, final=final, joined=joined, scorer=scorer)
+        joined = joined or turn_join.join_turns(keys, turns, how, [one.clues for one in self._so_far.made])
+        scores = session_score.score_turns(expected, session, final=final, joined=joined, scorer=scorer)
         first = unchanged_start(self._scores, scores)
         return first, scores[first:]
 
     def _score_in_step(
-        self, scorer: TurnScorer, joined: JoinedTurns, first: int, *, final: bool
+        self, scorer: session_score.TurnScorer, joined: turn_join.JoinedTurns, first: int, *, final: bool
     ) -> list[TurnScore] | None:
         """Return what `score_turns` returns for a run in step, without the first scores.
 
@@ -203,12 +183,12 @@ class IncrementalScore:
                 scores.append(scorer.unexpected(index, Reason.TURN_NOT_EXPECTED))
                 continue
             score = scorer.found(index, index)
-            if joined.unsure and may_be_another(scorer, score):
+            if joined.unsure and session_score.may_be_another(scorer, score):
                 return None
             scores.append(score)
         left = len(expected.turns) - turns
         if final and left > 0:
-            why = why_missing(expected, scorer.session, known=True, complete=joined.complete)
+            why = session_score.why_missing(expected, scorer.session, known=True, complete=joined.complete)
             missing = self._missing.setdefault(why, [])
             missing[:0] = [scorer.missing(index, why) for index in range(turns, len(expected.turns) - len(missing))]
             scores += missing[-left:]
@@ -219,10 +199,10 @@ _Remembered = dict[tuple[object, ...], tuple[Turn | None, Any]]
 """By what was asked, with the turn it was asked of: the answer."""
 
 
-class _RememberingScorer(TurnScorer):
+class _RememberingScorer(session_score.TurnScorer):
     """Gives the scores that were given before of the same turns."""
 
-    def __init__(self, expected: ExpectedSession, session: Session, before: _Remembered) -> None:
+    def __init__(self, expected: session_score.ExpectedSession, session: Session, before: _Remembered) -> None:
         super().__init__(expected, session)
         self._before = before
         self.remembered = before

@@ -18,36 +18,10 @@ from html import escape
 from textwrap import dedent
 from typing import NamedTuple, TypeVar
 
+from goldspan.scoring import result_words as phrases
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import pointer_name, shown, shown_name
 from goldspan.scoring.matchers.matcher import Absence
-from goldspan.scoring.result_words import (
-    OtherCall,
-    SessionWords,
-    arguments_of_call,
-    arguments_text,
-    call_hint,
-    call_note,
-    can_compare_calls,
-    doubt_words,
-    expected_calls,
-    is_broken,
-    judged_calls,
-    kind_words,
-    made_calls,
-    metric_words,
-    not_compared,
-    one_line,
-    only_unknown,
-    other_calls,
-    preset_lines,
-    said_in,
-    session_name,
-    session_notes,
-    turn_reason,
-    value_parts,
-    why_unknown,
-)
 from goldspan.scoring.results import (
     ArgumentOutcome,
     ArgumentResult,
@@ -93,12 +67,17 @@ def text_of_result(result: Readable) -> str:
     if isinstance(result, ScoringResult):
         _run(page, result)
     elif isinstance(result, SessionResult):
-        add_session(page, SessionWords.of(result))
+        add_session(page, phrases.SessionWords.of(result))
     elif isinstance(result, TurnResult):
         _turn(page, result, None, verbose=True)
     elif isinstance(result, CallResult) and result.expected is None and result.actual is not None:
         mark = MARKS[result.label]
-        _line_with(page, _other_head(mark, result.tool, explain(result)), arguments_of_call(result.actual), indent=0)
+        _line_with(
+            page,
+            _other_head(mark, result.tool, explain(result)),
+            phrases.arguments_of_call(result.actual),
+            indent=0,
+        )
     elif isinstance(result, CallResult):
         _call(page, result, indent=0)
     return dedent(str(page))
@@ -109,7 +88,7 @@ def brief(result: Readable) -> str:
     if isinstance(result, ScoringResult):
         return _brief_of_run(result)
     if isinstance(result, SessionResult):
-        session = SessionWords.of(result)
+        session = phrases.SessionWords.of(result)
         name, first = session.name, session.first_line or session.explanation
     elif isinstance(result, TurnResult | CallResult):
         name = turn_name(result) if isinstance(result, TurnResult) else shown_name(result.tool)
@@ -154,7 +133,7 @@ def _run(page: Page, run: ScoringResult) -> None:
     if not run.sessions:
         page.line("nothing was recognised: no session in what was read")
     for session in _few(page, failures_first(filter(is_interesting, run.sessions)), "session"):
-        add_session(page, SessionWords.of(session))
+        add_session(page, phrases.SessionWords.of(session))
     add_repeats(page, run.repeats)
     for golden in _few(page, run.never_seen, "golden"):
         of = f" of {golden.golden_set}" if golden.golden_set else ""
@@ -201,14 +180,14 @@ def add_repeats(page: Page, repeats: Iterable[RepeatResult]) -> None:
 # Sessions.
 
 
-def add_session(page: Page, session: SessionWords, *, verbose: bool = False) -> None:
+def add_session(page: Page, session: phrases.SessionWords, *, verbose: bool = False) -> None:
     """Add one session: its headline, and of its metrics, turns and calls what was not right."""
     result = session.result
     if session.has_golden or not result.metrics:
         add_headline(page, session)
     else:
         mark = MARKS[session.label]
-        notes = session_notes(result)
+        notes = phrases.session_notes(result)
         page.line((mark, f"bold {STYLES[mark]}"), "  ", (session.name, "bold"), (f"  {notes}", "dim"))
     if session.reason and not result.turns:
         page.paragraph(session.reason, indent=_CALL_INDENT + 4)
@@ -220,20 +199,20 @@ def add_session(page: Page, session: SessionWords, *, verbose: bool = False) -> 
             _turn(page, turn, result, verbose=verbose, only_wrong=only_wrong)
 
 
-def session_text(session: SessionWords, width: int) -> str:
+def session_text(session: phrases.SessionWords, width: int) -> str:
     """Return the lines of one session without style."""
     page = Page(width)
     add_session(page, session)
     return str(page)
 
 
-def add_headline(page: Page, session: SessionWords) -> None:
+def add_headline(page: Page, session: phrases.SessionWords) -> None:
     """Add the first line of a session: its score, its name, its first difference and what is special about it."""
     mark = MARKS[session.label]
     style = STYLES[mark]
     name: tuple[Part, ...] = ((f"{mark} {score_text(session.score)}", f"bold {style}"), "  ", (session.name, "bold"))
     first = session.first_difference if session.label is Label.FAIL else ""
-    text = " · ".join(filter(None, (first, session_notes(session.result))))
+    text = " · ".join(filter(None, (first, phrases.session_notes(session.result))))
     if 8 + cells(session.name) + 2 + cells(text) <= page.width:
         page.line(*name, "  " if text else "", (first, style), (text.removeprefix(first), "dim"))
     else:
@@ -243,11 +222,11 @@ def add_headline(page: Page, session: SessionWords) -> None:
 
 def _metric(page: Page, metric: MetricResult, *, verbose: bool, only_wrong: bool) -> None:
     """Add a metric that is broken or that informs, with the calls in which it found something."""
-    failed = [(turn, call) for turn, call in judged_calls(metric) if call.failures]
-    if is_broken(metric) or verbose or failed or (metric.needs_golden and not only_wrong):
+    failed = [(turn, call) for turn, call in phrases.judged_calls(metric) if call.failures]
+    if phrases.is_broken(metric) or verbose or failed or (metric.needs_golden and not only_wrong):
         mark = MARKS[metric.label]
         head = (f"{mark} {number_text(metric.verdict.exact):>4}", STYLES[mark]), f"  {metric.name}  "
-        page.paragraph(metric_words(metric, needs=True), label=head, indent=2)
+        page.paragraph(phrases.metric_words(metric, needs=True), label=head, indent=2)
         _judged_calls(page, failed, verbose=verbose)
 
 
@@ -256,9 +235,9 @@ def _judged_calls(page: Page, calls: Sequence[tuple[int, MetricCall]], *, verbos
     for turn, one in calls if verbose else calls[:_MOST_OTHERS]:
         mark = MARKS[one.label]
         place = f" turn {turn + 1}, call {one.call_index + 1}  "
-        _line_with(page, [(mark, STYLES[mark]), place, (one.call.name, "bold")], arguments_of_call(one.call))
+        _line_with(page, [(mark, STYLES[mark]), place, (one.call.name, "bold")], phrases.arguments_of_call(one.call))
         for finding in one.failures:
-            label = (pointer_name(finding.path) or kind_words(finding), "bold"), "  "
+            label = (pointer_name(finding.path) or phrases.kind_words(finding), "bold"), "  "
             page.paragraph(finding.words(include_values=True), label=label, indent=_DETAIL_INDENT)
     if not verbose and len(calls) > _MOST_OTHERS:
         rest = counted(len(calls) - _MOST_OTHERS, "more call")
@@ -282,15 +261,15 @@ def _turn(
     if not whole:
         _turn_headline(page, turn)
     for doubt in turn.doubts:
-        page.paragraph(doubt_words(doubt), indent=_CALL_INDENT, style=STYLES[UNKNOWN])
+        page.paragraph(phrases.doubt_words(doubt), indent=_CALL_INDENT, style=STYLES[UNKNOWN])
     if turn.answer is not None:
-        _preset(page, turn, () if session is None else expected_calls(session, turn))
+        _preset(page, turn, () if session is None else phrases.expected_calls(session, turn))
         return
-    if not can_compare_calls(turn) or (_is_right(turn) and not verbose and not whole):
+    if not phrases.can_compare_calls(turn) or (_is_right(turn) and not verbose and not whole):
         return
     _expected_calls(page, turn, only_wrong=only_wrong)
     if not only_wrong:
-        _others(page, list(other_calls(turn)))
+        _others(page, list(phrases.other_calls(turn)))
 
 
 def _is_right(turn: TurnResult) -> bool:
@@ -299,10 +278,10 @@ def _is_right(turn: TurnResult) -> bool:
 
 def _expected_calls(page: Page, turn: TurnResult, *, only_wrong: bool) -> None:
     """Add the expected calls of a turn; several of which only the arguments are not known share a line."""
-    unknown = [call for call in turn.calls if only_unknown(call)]
+    unknown = [call for call in turn.calls if phrases.only_unknown(call)]
     together = len(unknown) >= 2
     for call in turn.calls:
-        if not (together and only_unknown(call)) and not (only_wrong and call.label is Label.PASS):
+        if not (together and phrases.only_unknown(call)) and not (only_wrong and call.label is Label.PASS):
             _call(page, call)
     if together:
         reasons = ", ".join(dict.fromkeys(REASON_TEXT[call.reason] for call in unknown if call.reason))
@@ -321,7 +300,7 @@ def _turn_headline(page: Page, turn: TurnResult) -> None:
     if turn.approximate:
         notes.append(("too many calls to align exactly", "yellow"))
     used = cells_of(notes) + 2 * len(notes) + 20
-    if (said := said_in(turn)) and page.width - used > 16:
+    if (said := phrases.said_in(turn)) and page.width - used > 16:
         notes.append((shorten(said, page.width - used), "dim italic"))
     spaced = [part for note in notes for part in ("  ", note)]
     page.line((f"{mark} {score_text(turn.verdict.exact)}", style), f"  {turn_name(turn)}", *spaced, indent=2)
@@ -329,7 +308,7 @@ def _turn_headline(page: Page, turn: TurnResult) -> None:
 
 def _turn_notes(turn: TurnResult, style: str) -> Iterator[Part]:
     """Yield why a turn has no score, or how many calls are right."""
-    reason = turn_reason(turn)
+    reason = phrases.turn_reason(turn)
     if turn.turn is None:
         yield f"{reason}: {listed(call.tool for call in turn.calls)}", style
     elif turn.reason is Reason.TURN_NOT_EXPECTED:
@@ -338,17 +317,17 @@ def _turn_notes(turn: TurnResult, style: str) -> Iterator[Part]:
         if all(call.reason is not turn.reason for call in turn.calls):
             yield reason, style
     elif turn.label is Label.PASS and turn.answer is None:
-        tools = [other.call.name for other in other_calls(turn) if other.mark != REJECTED]
+        tools = [other.call.name for other in phrases.other_calls(turn) if other.mark != REJECTED]
         others = listed(tools, 3) if turn.verdict.exact == 1 else ""
         yield counted(len(turn.calls), "call") + (f", not expected: {others}" if others else ""), "dim"
 
 
 def _preset(page: Page, turn: TurnResult, of_golden: Sequence[ExpectedCall]) -> None:
     """Show what a preset answered, and the calls it was asked about."""
-    for text in preset_lines(turn):
+    for text in phrases.preset_lines(turn):
         page.paragraph(text, indent=_CALL_INDENT)
-    expected = [f"{call.name}  {arguments_text(call.args)}" for call in of_golden]
-    made = [f"{call.name}  {arguments_of_call(call)}" for call in made_calls(turn)]
+    expected = [f"{call.name}  {phrases.arguments_text(call.args)}" for call in of_golden]
+    made = [f"{call.name}  {phrases.arguments_of_call(call)}" for call in phrases.made_calls(turn)]
     for what, lines in (("expected", expected), ("called", made)):
         for index, line in enumerate(lines[:_MOST_OTHERS] or ["nothing"]):
             text = f"{what if index == 0 else '':<10}{printable(line)}"
@@ -357,12 +336,12 @@ def _preset(page: Page, turn: TurnResult, of_golden: Sequence[ExpectedCall]) -> 
             page.line((f"{'':<10}… and {len(lines) - _MOST_OTHERS:,} more", "dim"), indent=_CALL_INDENT)
 
 
-def _others(page: Page, others: Sequence[OtherCall]) -> None:
+def _others(page: Page, others: Sequence[phrases.OtherCall]) -> None:
     """Add calls that stand for no expected one; of each kind not too many."""
     refused = [other for other in others if other.mark == REJECTED]
     made = [other for other in others if other.mark != REJECTED]
     for mark, words, call in (*made[:_MOST_OTHERS], *refused[:_MOST_OTHERS]):
-        _line_with(page, _other_head(mark, call.name, words), arguments_of_call(call))
+        _line_with(page, _other_head(mark, call.name, words), phrases.arguments_of_call(call))
     hidden = len(made[_MOST_OTHERS:]) + len(refused[_MOST_OTHERS:])
     if hidden:
         page.line((f"… and {counted(hidden, 'more call')} that nothing expected", "dim"), indent=_CALL_INDENT)
@@ -384,17 +363,17 @@ def _call(page: Page, call: CallResult, *, indent: int = _CALL_INDENT) -> None:
         "  ",
         (call.tool, "" if passed else "bold"),
     ]
-    if note := call_note(call):
+    if note := phrases.call_note(call):
         head.append((f"  {note}", "" if passed else STYLES[mark]))
     never_called = call.missing and call.actual is None
     shown = (one for one in call.arguments if never_called or one.outcome is ArgumentOutcome.MATCHED)
-    right = {one.name: one.expected_value for one in shown} | (not_compared(call) if never_called else {})
-    _line_with(page, head, arguments_text(right), indent=indent)
+    right = {one.name: one.expected_value for one in shown} | (phrases.not_compared(call) if never_called else {})
+    _line_with(page, head, phrases.arguments_text(right), indent=indent)
     inner = indent + _DETAIL_INDENT - _CALL_INDENT
     if not never_called:
         _arguments(page, call, inner)
     hints = [f"{argument.name}: {argument.hint}" for argument in call.arguments if argument.hint]
-    for hint in filter(None, (call_hint(call), *hints)):
+    for hint in filter(None, (phrases.call_hint(call), *hints)):
         page.paragraph(hint, indent=inner)
 
 
@@ -444,22 +423,22 @@ def _argument(page: Page, row: _Row, indent: int, inner: int) -> None:
 
 def _rows(argument: ArgumentResult, made: ToolCall | None) -> Iterator[_Row]:
     name = printable(argument.name)
-    unknown = why_unknown(argument, made) if made is not None and made.arguments is not None else ""
+    unknown = phrases.why_unknown(argument, made) if made is not None and made.arguments is not None else ""
     if argument.outcome is ArgumentOutcome.MISSING or unknown:
-        yield _Row(name, one_line(argument.expected_value), f", {unknown or 'not passed'}")
+        yield _Row(name, phrases.one_line(argument.expected_value), f", {unknown or 'not passed'}")
     if argument.outcome is not ArgumentOutcome.MISMATCHED:
         return
     score = f" {score_text(argument.exact)}" if argument.exact else ""
     after = "" if argument.strategy == "exact" else f"  ({argument.strategy}{score})"
-    for one in value_parts(argument):
+    for one in phrases.value_parts(argument):
         path = printable(one.path)
         place = name + (path if path.startswith("[") or not path else f".{path}")
         if isinstance(one.actual, Absence):
-            yield _Row(place, one_line(one.expected), ", not passed", after=after)
+            yield _Row(place, phrases.one_line(one.expected), ", not passed", after=after)
         elif isinstance(one.expected, Absence):
-            yield _Row(place, "", ", found ", one_line(one.actual), after, before="not expected")
+            yield _Row(place, "", ", found ", phrases.one_line(one.actual), after, before="not expected")
         else:
-            yield _Row(place, one_line(one.expected), ", found ", one_line(one.actual), after)
+            yield _Row(place, phrases.one_line(one.expected), ", found ", phrases.one_line(one.actual), after)
 
 
 _CALL_COLUMNS = ("session", "turn", "call", "label", "score", "explanation")
@@ -507,7 +486,7 @@ def _call_rows(session: str, turn: TurnResult) -> list[tuple[str, ...]]:
 
 def _session_rows(result: SessionResult, *, named: bool = True) -> list[tuple[str, ...]]:
     """Return the table rows of a session: for each call, or for a session without turns; for metrics that fail."""
-    name = session_name(result) if named else ""
+    name = phrases.session_name(result) if named else ""
     rows = [row for turn in result.turns for row in _call_rows(name, turn)]
     rows = rows or [(name, "", "", *_label_and_score(result.verdict), explain(result))]
     return rows + [

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from goldspan.scoring import verdict
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name, shown_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
@@ -29,17 +30,6 @@ from goldspan.scoring.results import (
     explain,
 )
 from goldspan.scoring.sessions import Capture, Doubt, JsonValue, ToolCall
-from goldspan.scoring.verdict import (
-    REASON_TEXT,
-    Difference,
-    DifferenceKind,
-    Finding,
-    Label,
-    MetricCall,
-    MetricResult,
-    Reason,
-    value_differences,
-)
 from goldspan.scoring.wording import (
     REJECTED,
     UNEXPECTED,
@@ -111,21 +101,21 @@ def mistakes_of(result: SessionResult) -> tuple[SessionMistake, ...]:
             found.setdefault(mistake_name(one), _mistake(one))
     by_metrics: dict[str, SessionMistake] = {}
     for metric in result.metrics:
-        for turn, call in judged_calls(metric) if metric.label is Label.FAIL else ():
+        for turn, call in judged_calls(metric) if metric.label is verdict.Label.FAIL else ():
             for finding in call.failures:
                 by_metrics.setdefault(finding_name(call, finding), found_mistake(turn, call, finding))
     return (*found.values(), *by_metrics.values())
 
 
-def mistake_name(difference: Difference) -> str:
+def mistake_name(difference: verdict.Difference) -> str:
     """Return the name of a mistake, without values: `get_weather.days`, `send_email.to (not passed)`."""
-    words = "" if difference.kind is DifferenceKind.WRONG_ARGUMENT else f" ({difference.words})"
+    words = "" if difference.kind is verdict.DifferenceKind.WRONG_ARGUMENT else f" ({difference.words})"
     return printable(f"{difference.name}{words}")
 
 
-def _mistake(one: Difference) -> SessionMistake:
-    wrong = one.kind is DifferenceKind.WRONG_ARGUMENT
-    detail = [value_differences(one.expected, one.actual, one.parts)] if wrong else []
+def _mistake(one: verdict.Difference) -> SessionMistake:
+    wrong = one.kind is verdict.DifferenceKind.WRONG_ARGUMENT
+    detail = [verdict.value_differences(one.expected, one.actual, one.parts)] if wrong else []
     return SessionMistake(
         name=mistake_name(one),
         tool=printable(shown_name(one.tool)) if one.tool else "",
@@ -153,18 +143,18 @@ _KIND_WORDS = {
 }
 
 
-def kind_words(finding: Finding) -> str:
+def kind_words(finding: verdict.Finding) -> str:
     """Return the kind of a finding in a few words; a metric of one's own has its own words."""
     return _KIND_WORDS.get(finding.kind, finding.kind.replace("_", " "))
 
 
-def finding_name(call: MetricCall, finding: Finding) -> str:
+def finding_name(call: verdict.MetricCall, finding: verdict.Finding) -> str:
     """Return the name of what a metric found, without values: `book_table.when (no origin)`."""
     name = ".".join(filter(None, (call.call.name, _argument_of(finding))))
     return printable(f"{name} ({kind_words(finding)})")
 
 
-def found_mistake(turn: int, call: MetricCall, finding: Finding) -> SessionMistake:
+def found_mistake(turn: int, call: verdict.MetricCall, finding: verdict.Finding) -> SessionMistake:
     """Return what a metric found in a call of a turn, whose number is from 0."""
     return SessionMistake(
         name=finding_name(call, finding),
@@ -177,14 +167,14 @@ def found_mistake(turn: int, call: MetricCall, finding: Finding) -> SessionMista
     )
 
 
-def _argument_of(finding: Finding) -> str:
+def _argument_of(finding: verdict.Finding) -> str:
     return pointer_name("/".join(finding.path.split("/")[:2]))
 
 
 # Metrics.
 
 
-def judged_calls(metric: MetricResult) -> Iterator[tuple[int, MetricCall]]:
+def judged_calls(metric: verdict.MetricResult) -> Iterator[tuple[int, verdict.MetricCall]]:
     """Yield the calls that a metric without golden judged, each after the number of its turn, from 0."""
     if not metric.needs_golden:
         for place, turn in enumerate(metric.turns):
@@ -192,38 +182,38 @@ def judged_calls(metric: MetricResult) -> Iterator[tuple[int, MetricCall]]:
             yield from ((index, call) for call in turn.calls)
 
 
-def reason_words(metric: str, reason: Reason) -> str:
+def reason_words(metric: str, reason: verdict.Reason) -> str:
     """Return why a metric that needs no golden has no score: of the own ones, what they lack."""
-    if reason is Reason.NOTHING_EXPECTED:
+    if reason is verdict.Reason.NOTHING_EXPECTED:
         return "nothing to judge"
-    lacks = MISSING_INPUT.get(metric) if reason is Reason.INPUT_MISSING else None
-    return lacks or REASON_TEXT[reason]
+    lacks = MISSING_INPUT.get(metric) if reason is verdict.Reason.INPUT_MISSING else None
+    return lacks or verdict.REASON_TEXT[reason]
 
 
-def metric_reason(result: MetricResult) -> str:
+def metric_reason(result: verdict.MetricResult) -> str:
     """Return why a metric has no score; empty if it has one."""
     if result.reason is None:
         return ""
-    return REASON_TEXT[result.reason] if result.needs_golden else reason_words(result.name, result.reason)
+    return verdict.REASON_TEXT[result.reason] if result.needs_golden else reason_words(result.name, result.reason)
 
 
-def metric_words(result: MetricResult, *, needs: bool = False) -> str:
+def metric_words(result: verdict.MetricResult, *, needs: bool = False) -> str:
     """Return why a metric has no score, what it `needs` if that is asked for, and what it says of its score."""
-    threshold = result.threshold if needs and result.label is not Label.PASS else None
+    threshold = result.threshold if needs and result.label is not verdict.Label.PASS else None
     known = [call for _, call in judged_calls(result) if call.verdict.exact is not None]
     # What was found in calls is shown with them.
     right = f"{sum(not call.failures for call in known)} of {counted(len(known), 'call')} right" if known else ""
     below = "" if threshold is None else f"needs {number_text(threshold)}"
     said = printable(result.verdict.explanation)
-    if result.reason is not None and said == REASON_TEXT[result.reason]:
+    if result.reason is not None and said == verdict.REASON_TEXT[result.reason]:
         said = ""
     return "; ".join(filter(None, (metric_reason(result), below, right or said)))
 
 
-def is_broken(metric: MetricResult) -> bool:
+def is_broken(metric: verdict.MetricResult) -> bool:
     """Whether a metric failed, or has a threshold and no score though it should."""
-    lost = metric.label is Label.NOT_EVALUATED and metric.threshold is not None and metric.needs_golden
-    return metric.label is Label.FAIL or lost
+    lost = metric.label is verdict.Label.NOT_EVALUATED and metric.threshold is not None and metric.needs_golden
+    return metric.label is verdict.Label.FAIL or lost
 
 
 # Sessions.
@@ -236,7 +226,7 @@ class SessionWords(Struct, frozen=True, gc=False):
     name: str
     """The id and, where there are several runs, which one it is."""
     has_golden: bool
-    label: Label
+    label: verdict.Label
     """Without a golden, what its metrics say."""
     failed: bool
     """Whether it failed, or one of its metrics did."""
@@ -255,12 +245,12 @@ class SessionWords(Struct, frozen=True, gc=False):
         """Put a result in words. Its name is that of its session or golden where none is given."""
         has_golden = result.has_golden
         label, reason = result.label, result.reason
-        words = "" if reason is None else REASON_TEXT[reason]
+        words = "" if reason is None else verdict.REASON_TEXT[reason]
         if not has_golden and result.metrics:
             label = result.label_of_metrics
             found = ((reason_words(one.name, one.reason), one.reason) for one in result.metrics if one.reason)
-            words, reason = next(found, ("nothing to judge", Reason.NOTHING_EXPECTED))
-            if label is not Label.NOT_EVALUATED:
+            words, reason = next(found, ("nothing to judge", verdict.Reason.NOTHING_EXPECTED))
+            if label is not verdict.Label.NOT_EVALUATED:
                 words, reason = "", None
         return cls(
             result=result,
@@ -314,10 +304,10 @@ def _score_notes(result: SessionResult) -> Iterator[str]:
     golden = result.golden
     if result.preset is not None:
         yield f"scored by {result.preset}"
-    elif result.label is Label.FAIL and golden is not None and golden.criterion.threshold < 1:
+    elif result.label is verdict.Label.FAIL and golden is not None and golden.criterion.threshold < 1:
         yield f"needs {score_text(float(golden.criterion.threshold))}"
     others = [call.tool for turn in result.turns for call in turn.unpaired_calls]
-    if others and result.label is Label.PASS:
+    if others and result.label is verdict.Label.PASS:
         yield f"{_NOT_EXPECTED}: {listed(others, 3)}"
     if result.calls_evaluated < result.calls_expected:
         yield f"{result.calls_evaluated} of {counted(result.calls_expected, 'call')} evaluated"
@@ -401,7 +391,7 @@ def doubt_document(doubt: Doubt) -> dict[str, JsonValue]:
 def turn_reason(turn: TurnResult) -> str:
     """Return why a turn was not evaluated, or that it never happened."""
     if turn.reason is not None:
-        return REASON_TEXT[turn.reason]
+        return verdict.REASON_TEXT[turn.reason]
     return "never happened" if turn.turn is None else ""
 
 
@@ -452,7 +442,7 @@ def other_calls(turn: TurnResult) -> Iterator[OtherCall]:
 
 def can_compare_calls(turn: TurnResult) -> bool:
     """Whether the calls of a turn can be compared one by one."""
-    unknown = {Reason.TURN_NOT_EXPECTED, Reason.CALLS_NOT_VISIBLE, Reason.READING_DOUBTFUL}
+    unknown = {verdict.Reason.TURN_NOT_EXPECTED, verdict.Reason.CALLS_NOT_VISIBLE, verdict.Reason.READING_DOUBTFUL}
     return turn.turn is not None and turn.reason not in unknown
 
 
@@ -510,33 +500,29 @@ def call_note(call: CallResult) -> str:
     hidden = "" if made is None else hidden_words(made)
     failed = "" if made is None or made.error is None else shorten(printable(made.error), _LONGEST_ERROR)
     if call.missing:
-        return _note_of_missing(call, hidden, failed)
+        cases = (
+            (call.reason is not None, verdict.REASON_TEXT.get(call.reason or verdict.Reason.NOTHING_EXPECTED, "")),
+            (call.actual is None, "never called"),
+            (call.other_agent, f"called by the agent {call.other_agent}"),
+            (call.wrong_status, "called, but it failed" if failed else "called, but it did not fail"),
+            (call.out_of_order, "called, but out of order"),
+            (call.has_wrong_arguments, "called, but not as expected:"),
+            (failed, f"not called; the nearest call failed: {failed}"),
+            (hidden, f"not called, or called with {hidden}"),
+        )
+        return next((words for holds, words in cases if holds), "not called")
     if call.violates is not None:
         return _FORBIDDEN
-    if call.optional and call.label is Label.FAIL:
+    if call.optional and call.label is verdict.Label.FAIL:
         return "optional, but wrong"
-    if call.label is Label.NOT_EVALUATED and hidden:
+    if call.label is verdict.Label.NOT_EVALUATED and hidden:
         return hidden
     return f"(the call failed: {failed})" if failed else ""
 
 
-def _note_of_missing(call: CallResult, hidden: str, failed: str) -> str:
-    cases = (
-        (call.reason is not None, REASON_TEXT.get(call.reason or Reason.NOTHING_EXPECTED, "")),
-        (call.actual is None, "never called"),
-        (call.other_agent, f"called by the agent {call.other_agent}"),
-        (call.wrong_status, "called, but it failed" if failed else "called, but it did not fail"),
-        (call.out_of_order, "called, but out of order"),
-        (call.has_wrong_arguments, "called, but not as expected:"),
-        (failed, f"not called; the nearest call failed: {failed}"),
-        (hidden, f"not called, or called with {hidden}"),
-    )
-    return next((words for holds, words in cases if holds), "not called")
-
-
 def only_unknown(call: CallResult) -> bool:
     """Whether all there is to say of a call is that its arguments are not known."""
-    return call.label is Label.NOT_EVALUATED and not call.missing and not call.has_wrong_arguments
+    return call.label is verdict.Label.NOT_EVALUATED and not call.missing and not call.has_wrong_arguments
 
 
 def call_hint(call: CallResult) -> str:

@@ -423,7 +423,8 @@ def explain(detail: CallResult | TurnResult | SessionResult, *, include_values: 
     if isinstance(detail, SessionResult):
         return "; ".join(_session_parts(detail) if detail.turns_expected else _of_nothing_expected(detail))
     right = detail.calls_right
-    if right == len(detail.calls) and right and detail.verdict.label is _PASS and not _has_remarks(detail):
+    remarks = detail.unexpected_calls or detail.rejected or detail.approximate or detail.alternative is not None
+    if right == len(detail.calls) and right and detail.verdict.label is _PASS and not remarks:
         return f"{right} of {right} calls right"
     return "; ".join(_turn_parts(detail))
 
@@ -521,11 +522,6 @@ def _standing(call: CallResult) -> str:
     if not wrong:
         return ""
     return "wrong" if call.aligned else "nearly" if call.has_wrong_arguments else "missing"
-
-
-def _has_remarks(turn: TurnResult) -> bool:
-    """Whether there is more to say of a turn than how many of its calls are right."""
-    return bool(turn.unexpected_calls or turn.rejected or turn.approximate or turn.alternative is not None)
 
 
 def _of_nothing_expected(session: SessionResult) -> Iterator[str]:

@@ -15,41 +15,18 @@ from typing import Any, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from goldspan.scoring import results
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, Problem
 from goldspan.scoring.goldens.golden import Ambiguous, Golden, GoldenIndex, Repeat
 from goldspan.scoring.incremental_score import IncrementalScore
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.matchers.matcher import Asks, asked_by
+from goldspan.scoring.metrics import session_metrics
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.schema import ToolParameterSchema
-from goldspan.scoring.metrics.session_metrics import (
-    BUILT_IN_METRICS,
-    CONTEXT,
-    GOLDEN,
-    TOOL_DEFINITIONS,
-    WITHOUT_GOLDEN,
-    ChosenMetric,
-    KeptMetric,
-    MetricRunner,
-    MetricSource,
-    choose_metrics,
-    needs_of,
-    run_in_this_thread,
-    score_metrics,
-)
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset
 from goldspan.scoring.result_words import doubt_document
-from goldspan.scoring.results import (
-    ArgumentOutcome,
-    ArgumentResult,
-    CallResult,
-    Readable,
-    SessionResult,
-    TurnResult,
-    explain,
-    table_of,
-)
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Session, SpanRef, ToolCall
 from goldspan.scoring.tool_definitions import Definitions, load_tools
@@ -74,7 +51,7 @@ from goldspan.scoring.verdict import (
 Document = dict[str, Any]
 
 
-def session_document(result: SessionResult) -> Document:
+def session_document(result: results.SessionResult) -> Document:
     """Return the document of a session result, with its turns, calls and arguments."""
     session, golden = result.session, result.golden
     return {
@@ -91,7 +68,7 @@ def session_document(result: SessionResult) -> Document:
         **verdict_document(result.verdict),
         "expected_turns": result.turns_expected,
         "evaluated_turns": result.turns_evaluated,
-        "explanation": explain(result),
+        "explanation": results.explain(result),
         "answer": _answer(result.answer),
         "metrics": [_metric(metric) for metric in result.metrics],
         "turns": [_turn(turn) for turn in result.turns],
@@ -103,7 +80,7 @@ def golden_document(golden: Golden) -> Document:
     return {"golden": plain(golden.key), "golden_set": golden.golden_set, "source": plain(golden.source)}
 
 
-def _turn(result: TurnResult) -> Document:
+def _turn(result: results.TurnResult) -> Document:
     turn = result.turn
     return {
         "index": result.turn_index,
@@ -120,7 +97,7 @@ def _turn(result: TurnResult) -> Document:
         "unexpected_calls": len(result.unexpected_calls),
         "approximate": result.approximate,
         "alternative": result.alternative,
-        "explanation": explain(result),
+        "explanation": results.explain(result),
         "doubts": [doubt_document(doubt) for doubt in result.doubts],
         "answer": _answer(result.answer),
         "calls": [_call(call) for call in (*result.calls, *result.unexpected_calls)],
@@ -174,7 +151,7 @@ def _metric_verdict(verdict: MetricVerdict) -> Document:
     return {**verdict_document(verdict), "explanation": plain(verdict.explanation)}
 
 
-def _call(result: CallResult) -> Document:
+def _call(result: results.CallResult) -> Document:
     return {
         "tool": plain(result.tool),
         "status": "unexpected" if result.unexpected else "missing" if result.missing else "aligned",
@@ -187,7 +164,7 @@ def _call(result: CallResult) -> Document:
         "forbidden": result.violates is not None,
         "arguments": [_argument(argument) for argument in result.arguments],
         "extra_arguments": [plain(name) for name in result.extra_arguments],
-        "explanation": explain(result),
+        "explanation": results.explain(result),
     }
 
 
@@ -205,7 +182,7 @@ def _actual(call: ToolCall, index: int | None) -> Document:
     }
 
 
-def _argument(argument: ArgumentResult) -> Document:
+def _argument(argument: results.ArgumentResult) -> Document:
     return {
         "name": plain(argument.name),
         "outcome": argument.outcome.value,
@@ -218,7 +195,7 @@ def _argument(argument: ArgumentResult) -> Document:
     }
 
 
-_PASSED_ARGUMENTS = (ArgumentOutcome.MATCHED, ArgumentOutcome.MISMATCHED)
+_PASSED_ARGUMENTS = (results.ArgumentOutcome.MATCHED, results.ArgumentOutcome.MISMATCHED)
 
 
 def verdict_document(verdict: Verdict | MetricVerdict) -> Document:
@@ -245,7 +222,7 @@ class RepeatResult(Scored, frozen=True, gc=False):
 
     golden: Golden
     repeat: Repeat
-    runs: tuple[SessionResult, ...]
+    runs: tuple[results.SessionResult, ...]
     """The results of the single runs, in order."""
 
     @property
@@ -273,7 +250,7 @@ class RepeatResult(Scored, frozen=True, gc=False):
         return f"{text}: too few were seen" if few else text
 
 
-def _verdict(runs: list[SessionResult], repeat: Repeat) -> Verdict:
+def _verdict(runs: list[results.SessionResult], repeat: Repeat) -> Verdict:
     seen, passed = len(runs), sum(run.passed for run in runs)
     unknown = sum(run.verdict.label is Label.NOT_EVALUATED and not run.failed for run in runs)
     share = Fraction(passed, seen)
@@ -289,13 +266,13 @@ def _verdict(runs: list[SessionResult], repeat: Repeat) -> Verdict:
     return Verdict(share, Label.NOT_EVALUATED, next(reasons, Reason.INPUT_MISSING))
 
 
-class ScoringResult(Readable, Struct, frozen=True, gc=False):
+class ScoringResult(results.Readable, Struct, frozen=True, gc=False):
     """The results of scoring many sessions. In a test: `assert result.passed, result`.
 
     `str(result)` is the readable difference. `to_json()` returns the document of the published schema.
     """
 
-    sessions: tuple[SessionResult, ...] = ()
+    sessions: tuple[results.SessionResult, ...] = ()
     """A result for each run of a session with a golden, then for each session without a golden."""
     never_seen: tuple[Golden, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -361,7 +338,7 @@ class ScoringResult(Readable, Struct, frozen=True, gc=False):
     @property
     def repeats(self) -> tuple[RepeatResult, ...]:
         """The results of goldens with `repeat`, in the order of their first runs."""
-        runs: dict[tuple[str, str], list[SessionResult]] = {}
+        runs: dict[tuple[str, str], list[results.SessionResult]] = {}
         for session in self.sessions:
             if session.repeated and session.session is not None and session.golden is not None:
                 runs.setdefault((session.golden.golden_set, session.golden.key), []).append(session)
@@ -407,11 +384,11 @@ class ScoringResult(Readable, Struct, frozen=True, gc=False):
 
     def to_arrow(self) -> Any:
         """Return the rows of `goldspan score --output` as a `pyarrow.Table`. Raises ImportError without pyarrow."""
-        return table_of(self, "arrow")
+        return results.table_of(self, "arrow")
 
     def to_pandas(self) -> Any:
         """Return the same rows as a `pandas.DataFrame`. Raises ImportError without pandas or pyarrow."""
-        return table_of(self, "pandas")
+        return results.table_of(self, "pandas")
 
 
 class KeptRun:
@@ -420,7 +397,7 @@ class KeptRun:
     def __init__(self) -> None:
         self._of: tuple[object, ...] = ()
         self.own = IncrementalScore()
-        self.metrics: dict[str, KeptMetric] = {}
+        self.metrics: dict[str, session_metrics.KeptMetric] = {}
 
     def begin(self, golden: Golden | Ambiguous | None, session: Session) -> None:
         """Keep nothing that was made by another golden, or of a session whose records are not all there."""
@@ -438,11 +415,11 @@ class Scorer:
     """Replaces every criterion of the goldens; None: the goldens' own criteria apply."""
     preset: ChosenPreset | None = None
     """Replaces `tool_parameter_match`; None: the golden's own preset, if any."""
-    metrics: tuple[ChosenMetric, ...] = ()
+    metrics: tuple[session_metrics.ChosenMetric, ...] = ()
     """Additional metrics."""
-    run: MetricRunner = run_in_this_thread
+    run: session_metrics.MetricRunner = session_metrics.run_in_this_thread
     """Runs metrics that are not built in."""
-    later: tuple[ChosenMetric, ...] = ()
+    later: tuple[session_metrics.ChosenMetric, ...] = ()
     """Metrics that a door scores when a session is over, apart from the others: here they only say what is read."""
 
     def score(
@@ -452,7 +429,7 @@ class Scorer:
         *,
         final: bool = True,
         kept: KeptRun | None = None,
-    ) -> SessionResult:
+    ) -> results.SessionResult:
         """Score one run of a session, as `score_run` does. `kept` holds what is kept of it until more turns come."""
         if kept is None:
             own = score_run(golden, session, self.criterion, final=final)
@@ -460,7 +437,7 @@ class Scorer:
             kept.begin(golden, session)
             own = kept.own.score(golden, session, self.criterion, final=final)
         kept_metrics = {} if kept is None else kept.metrics
-        metrics = score_metrics(
+        metrics = session_metrics.score_metrics(
             own, self.metrics, override=self.criterion, run=self.run, final=final, kept=kept_metrics
         )
         if own.golden is None:
@@ -482,12 +459,12 @@ class Scorer:
     def with_tools(self, tools: Mapping[str, Mapping[str, Any]]) -> Scorer:
         """Return a scorer whose metrics judge by these schemas of tools, by name, and by no others."""
 
-        def told(one: ChosenMetric) -> ChosenMetric:
+        def told(one: session_metrics.ChosenMetric) -> session_metrics.ChosenMetric:
             metric = one.metric
             if isinstance(metric, ToolParameterSchema | ToolParameterGrounding):
-                return ChosenMetric(replace(metric, tools=tools), one.threshold)
+                return session_metrics.ChosenMetric(replace(metric, tools=tools), one.threshold)
             with_tools = getattr(metric, "with_tools", None)
-            return one if with_tools is None else ChosenMetric(with_tools(tools), one.threshold)
+            return one if with_tools is None else session_metrics.ChosenMetric(with_tools(tools), one.threshold)
 
         metrics, later = tuple(map(told, self.metrics)), tuple(map(told, self.later))
         return dataclasses.replace(self, metrics=metrics, later=later)
@@ -500,7 +477,9 @@ class Scorer:
     @property
     def scores_every_session(self) -> bool:
         """Whether a metric is chosen that needs no golden."""
-        return any(GOLDEN not in needs_of(one.metric) for one in (*self.metrics, *self.later))
+        return any(
+            session_metrics.GOLDEN not in session_metrics.needs_of(one.metric) for one in (*self.metrics, *self.later)
+        )
 
     def reads_definitions(self, goldens: Sequence[Golden]) -> bool:
         """Whether scoring may read the definitions of tools: for a metric, or since a golden expects arguments.
@@ -511,8 +490,8 @@ class Scorer:
             return True
         names = {choice.name for golden in goldens for choice in golden.metrics}
         chosen = [one.metric for one in (*self.metrics, *self.later)]
-        chosen += [BUILT_IN_METRICS[name] for name in names & BUILT_IN_METRICS.keys()]
-        return any(TOOL_DEFINITIONS in needs_of(metric) for metric in chosen)
+        chosen += [session_metrics.BUILT_IN_METRICS[name] for name in names & session_metrics.BUILT_IN_METRICS.keys()]
+        return any(session_metrics.TOOL_DEFINITIONS in session_metrics.needs_of(metric) for metric in chosen)
 
     def reads_content(self, goldens: Sequence[Golden]) -> bool:
         """Whether scoring may read more of a session than its calls: messages, results, answers."""
@@ -520,7 +499,11 @@ class Scorer:
             return True
         names = {choice.name for golden in goldens for choice in golden.metrics}
         names.update(choice.metric.name for choice in (*self.metrics, *self.later))
-        if any(name not in BUILT_IN_METRICS or CONTEXT in needs_of(BUILT_IN_METRICS[name]) for name in names):
+        if any(
+            name not in session_metrics.BUILT_IN_METRICS
+            or session_metrics.CONTEXT in session_metrics.needs_of(session_metrics.BUILT_IN_METRICS[name])
+            for name in names
+        ):
             return True
         values = (call.values for golden in goldens for call in golden.all_calls() if call.values is not call.args)
         return any(asked_by(*one.values()) is Asks.CONTENT for one in values)
@@ -539,8 +522,8 @@ class Scorer:
 def scorer_of(
     criterion: Criterion | None = None,
     preset: str | Mapping[str, Any] | ChosenPreset | None = None,
-    metrics: Iterable[MetricSource] | None = (),
-    run: MetricRunner = run_in_this_thread,
+    metrics: Iterable[session_metrics.MetricSource] | None = (),
+    run: session_metrics.MetricRunner = session_metrics.run_in_this_thread,
     *,
     has_goldens: bool = True,
     tools: Definitions | None = None,
@@ -557,6 +540,6 @@ def scorer_of(
         options = dict(preset)
         preset = choose_preset(str(options.pop("name", "")), options)
     if metrics is None:
-        metrics = () if has_goldens else WITHOUT_GOLDEN
-    scorer = Scorer(criterion, preset, choose_metrics(metrics), run)
+        metrics = () if has_goldens else session_metrics.WITHOUT_GOLDEN
+    scorer = Scorer(criterion, preset, session_metrics.choose_metrics(metrics), run)
     return scorer if tools is None else scorer.with_tools(load_tools(tools))

@@ -17,32 +17,19 @@ import dataclasses
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import islice, product
-from math import lcm
 from operator import is_
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from goldspan.scoring import turn_score
 from goldspan.scoring.call_match import CallRules, ScoreBounds
-from goldspan.scoring.comparison import ZERO, share
+from goldspan.scoring.comparison import ZERO
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Ambiguous, Golden, GoldenTurn, with_golden_tool_names
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.sessions import CallHistory, DoubtedFact, Session, Turn, as_one_turn, batches_of
 from goldspan.scoring.turn_join import GoldenKeys, JoinedTurns, golden_keys, join_turns, leave_no_gap, places_of
-from goldspan.scoring.turn_score import (
-    ExpectedTurn,
-    TurnScore,
-    best_alternative,
-    combine_forbidden,
-    expected_turn,
-    first_reason,
-    split_unpaired,
-    turn_of,
-    verdict_of,
-    verdict_within,
-    with_forbidden,
-)
 from goldspan.scoring.verdict import Label, Reason, Verdict
 
 # Collect what a golden expects of a session.
@@ -58,7 +45,7 @@ class ExpectedSession(Struct, frozen=True, gc=False):
     """Of the criterion."""
     turns: tuple[GoldenTurn, ...]
     keys: GoldenKeys
-    alternatives: tuple[tuple[ExpectedTurn, ...], ...]
+    alternatives: tuple[tuple[turn_score.ExpectedTurn, ...], ...]
     """For each turn its alternatives, the main one first. With `is_one_turn` there is a single turn."""
     is_one_turn: bool
     """All turns of the session are scored as one turn."""
@@ -87,7 +74,7 @@ def _expected_session(golden: Golden, override: Criterion | None) -> ExpectedSes
     turns = golden.turns if golden.calls is None else (GoldenTurn(golden.calls, alternatives=golden.alternatives),)
     alternatives = tuple(
         tuple(
-            expected_turn(calls, override or turn.criterion or criterion, override, index)
+            turn_score.expected_turn(calls, override or turn.criterion or criterion, override, index)
             for calls in (turn.calls, *turn.alternatives)
         )
         for index, turn in enumerate(turns)
@@ -101,7 +88,7 @@ def _expected_session(golden: Golden, override: Criterion | None) -> ExpectedSes
     return ExpectedSession(golden, override, criterion, digest, turns, keys, alternatives, is_one_turn, uses_history)
 
 
-def _concatenated(parts: Sequence[ExpectedTurn], criterion: Criterion) -> ExpectedTurn:
+def _concatenated(parts: Sequence[turn_score.ExpectedTurn], criterion: Criterion) -> turn_score.ExpectedTurn:
     """Concatenate the expected calls of several turns; groups of different turns stay separate."""
     numbers: dict[tuple[int, int], int] = {}
     rules: list[CallRules] = []
@@ -112,33 +99,10 @@ def _concatenated(parts: Sequence[ExpectedTurn], criterion: Criterion) -> Expect
                 number = numbers.setdefault((index, expected.group), len(numbers) + 1)
                 expected = dataclasses.replace(expected, group=number)
             rules.append(replace(one, expected=expected, place=len(rules)))
-    return turn_of(rules, criterion, 0)
+    return turn_score.turn_of(rules, criterion, 0)
 
 
 # Score the turns (S12 says which is which), then the session.
-
-
-Sum = Fraction | tuple[int, int] | None
-"""An exact sum: of no value, of one, or as a numerator and a common denominator."""
-
-
-def plus(total: Sum, value: Fraction) -> Sum:
-    """Return an exact sum with one more value, much faster than by adding fractions."""
-    if total is None:
-        return value
-    points, scale = total.as_integer_ratio() if isinstance(total, Fraction) else total
-    more, of = value.as_integer_ratio()
-    if of == scale:
-        return points + more, scale
-    common = lcm(scale, of)
-    return points * (common // scale) + more * (common // of), common
-
-
-def mean_of(total: Sum, count: int) -> Fraction:
-    """Return the exact mean of so many values, at least one."""
-    if isinstance(total, tuple):
-        return share(total[0], total[1] * count)
-    return total or ZERO
 
 
 class SessionTotal(Struct, frozen=True, gc=False):
@@ -148,10 +112,10 @@ class SessionTotal(Struct, frozen=True, gc=False):
     """Turns that count towards the mean."""
     evaluated: int = 0
     """Those of them that have a score."""
-    lowest: Sum = None
+    lowest: Fraction = ZERO
     """The exact sums over turns that count: of the lowest scores that are possible, of the highest, of the scores."""
-    highest: Sum = None
-    scores: Sum = None
+    highest: Fraction = ZERO
+    scores: Fraction = ZERO
     exactly: bool = True
     """Nothing is unknown: the three sums are the same."""
     forbidden: Verdict | None = None
@@ -160,23 +124,23 @@ class SessionTotal(Struct, frozen=True, gc=False):
     """Why the first call that was not evaluated was not; likewise of a turn."""
     reason_of_turn: Reason | None = None
 
-    def plus(self, turn: TurnScore) -> SessionTotal:
+    def plus(self, turn: turn_score.TurnScore) -> SessionTotal:
         """Return what they come to with one more turn."""
         forbidden = turn.forbidden or self.forbidden
         if turn.forbidden is not None and self.forbidden is not None:
-            forbidden = combine_forbidden((self.forbidden, turn.forbidden))
+            forbidden = turn_score.combine_forbidden((self.forbidden, turn.forbidden))
         if not turn.counts:
             return self if forbidden is self.forbidden else replace(self, forbidden=forbidden)
         result, bounds = turn.result, turn.bounds
         exact = result.verdict.exact
         exactly = self.exactly and bounds.highest is exact is bounds.lowest
-        lowest = highest = scores = plus(self.lowest, bounds.lowest)
+        lowest = highest = scores = self.lowest + bounds.lowest
         if not exactly:
-            highest = plus(self.highest, bounds.highest)
-            scores = self.scores if exact is None else plus(self.scores, exact)
+            highest = self.highest + bounds.highest
+            scores = self.scores if exact is None else self.scores + exact
         reason_of_call = self.reason_of_call
         if reason_of_call is None and result.calls_evaluated < len(result.calls):
-            reason_of_call = first_reason(result.calls)
+            reason_of_call = turn_score.first_reason(result.calls)
         return SessionTotal(
             self.counted + 1,
             self.evaluated + (exact is not None),
@@ -193,14 +157,14 @@ class SessionTotal(Struct, frozen=True, gc=False):
         """Return the verdict on the mean of the turns, by what that mean may become once everything is known."""
         if not self.counted:
             verdict = Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED if final else Reason.INCOMPLETE)
-            return with_forbidden(verdict, self.forbidden)
-        lowest = mean_of(self.lowest, self.counted)
+            return turn_score.with_forbidden(verdict, self.forbidden)
+        lowest = self.lowest / self.counted
         if self.exactly:
-            return with_forbidden(verdict_of(lowest, threshold), self.forbidden)
-        bounds = ScoreBounds(lowest, mean_of(self.highest, self.counted))
-        exact = mean_of(self.scores, self.evaluated) if self.evaluated else None
+            return turn_score.with_forbidden(turn_score.verdict_of(lowest, threshold), self.forbidden)
+        bounds = ScoreBounds(lowest, self.highest / self.counted)
+        exact = self.scores / self.evaluated if self.evaluated else None
         reason = self.reason_of_call or self.reason_of_turn or Reason.CALLS_NOT_VISIBLE
-        return with_forbidden(verdict_within(bounds, exact, threshold, reason), self.forbidden)
+        return turn_score.with_forbidden(turn_score.verdict_within(bounds, exact, threshold, reason), self.forbidden)
 
 
 NO_TURNS = SessionTotal()
@@ -265,35 +229,35 @@ class TurnScorer:
         self._unseen = Reason.INCOMPLETE if session.incomplete else None
         self._history = _history(expected, session)
 
-    def found(self, index: int, turn_index: int) -> TurnScore:
+    def found(self, index: int, turn_index: int) -> turn_score.TurnScore:
         """Score a golden turn by the turn that it was joined with."""
         turn, alternatives = self.session.turns[turn_index], self.golden.alternatives[index]
-        return best_alternative(alternatives, turn, turn_index, self._unseen, None, self._history)
+        return turn_score.best_alternative(alternatives, turn, turn_index, self._unseen, None, self._history)
 
-    def missing(self, index: int, why: Reason | None) -> TurnScore:
+    def missing(self, index: int, why: Reason | None) -> turn_score.TurnScore:
         """Score a golden turn without a turn. It is not evaluated if there is a reason, `why`, else it fails."""
-        return best_alternative(self.golden.alternatives[index], None, None, why, None, self._history)
+        return turn_score.best_alternative(self.golden.alternatives[index], None, None, why, None, self._history)
 
-    def unexpected(self, turn_index: int, why: Reason) -> TurnScore:
+    def unexpected(self, turn_index: int, why: Reason) -> turn_score.TurnScore:
         """Return the result of a turn that no golden turn is joined with."""
         turn, verdict = self.session.turns[turn_index], Verdict(None, Label.NOT_EVALUATED, why)
-        unexpected, rejected = split_unpaired(turn.calls, (), verdict)
+        unexpected, rejected = turn_score.split_unpaired(turn.calls, (), verdict)
         result = TurnResult(
             verdict, unexpected_calls=tuple(unexpected), rejected=rejected, turn=turn, turn_index=turn_index
         )
-        return TurnScore(result, counts=False)
+        return turn_score.TurnScore(result, counts=False)
 
     def fits_another(self, index: int, turn_index: int) -> bool:
         """Whether a turn, which fails as this turn of the golden, would not fail as another one near it."""
         turn, turns = self.session.turns[turn_index], len(self.golden.turns)
         for other in range(max(0, index - _NEAR), min(turns, index + _NEAR + 1)):
             if other != index:
-                result = best_alternative(self.golden.alternatives[other], turn).result
+                result = turn_score.best_alternative(self.golden.alternatives[other], turn).result
                 if result.verdict.label is not Label.FAIL and (result.calls_expected or not turn.calls):
                     return True
         return False
 
-    def record(self, index: int, score: TurnScore | None) -> None:
+    def record(self, index: int, score: turn_score.TurnScore | None) -> None:
         """Record the score of a golden turn, None if it has no turn, for expected values that come from its results."""
         if self.golden.uses_history:
             self._history.record(index, {} if score is None else score.result.aligned_calls())
@@ -310,7 +274,7 @@ def score_turns(
     final: bool,
     joined: JoinedTurns | None = None,
     scorer: TurnScorer | None = None,
-) -> list[TurnScore]:
+) -> list[turn_score.TurnScore]:
     """Score the golden's turns in its order, then add the turns that no golden turn is joined with.
 
     `joined` says which turn is which, and `scorer` scores single turns, if the caller knows better than to do it anew.
@@ -319,7 +283,7 @@ def score_turns(
         return [_score_as_one_turn(expected, session)] if final else []
     joined = joined or join_turns(expected.keys, session.turns, expected.criterion.turn_join)
     scorer = scorer or TurnScorer(expected, session)
-    scores: list[TurnScore | None] = []
+    scores: list[turn_score.TurnScore | None] = []
     elsewhere: set[int | None] = set()
     """Turns that may be another turn of the golden, so that they are joined with none."""
     for index, turn_index in enumerate(joined.partners):
@@ -331,7 +295,7 @@ def score_turns(
         scores.append(score)
     complete = joined.complete and not elsewhere
     why = {known: why_missing(expected, session, known=known, complete=complete) for known in (True, False)}
-    found: list[TurnScore] = []
+    found: list[turn_score.TurnScore] = []
     for index, score in enumerate([*scores, *[None] * (len(expected.turns) - len(scores))]):
         if score is not None:
             found.append(score)
@@ -342,7 +306,7 @@ def score_turns(
     return found + [scorer.unexpected(index, why_left.get(index, Reason.TURN_NOT_EXPECTED)) for index in sorted(left)]
 
 
-def may_be_another(scorer: TurnScorer, score: TurnScore) -> bool:
+def may_be_another(scorer: TurnScorer, score: turn_score.TurnScore) -> bool:
     """Whether a turn fails as the golden turn it was joined with, and would not fail as another one near it."""
     result = score.result
     if result.verdict.label is not Label.FAIL or result.expected_index is None or result.turn_index is None:
@@ -366,12 +330,14 @@ def why_missing(expected: ExpectedSession, session: Session, *, known: bool, com
     return Reason.GOLDEN_NEVER_SEEN if expected.criterion.missing_turns == "not_evaluated" else None
 
 
-def _score_as_one_turn(expected: ExpectedSession, session: Session) -> TurnScore:
+def _score_as_one_turn(expected: ExpectedSession, session: Session) -> turn_score.TurnScore:
     """Score all calls of a session as one turn, which has the root of the session's last turn."""
     [alternatives] = expected.alternatives
     turn = as_one_turn(session)
     if turn is None:
-        return best_alternative(alternatives, None, None, why_missing(expected, session, known=True, complete=True))
+        return turn_score.best_alternative(
+            alternatives, None, None, why_missing(expected, session, known=True, complete=True)
+        )
     unseen = Reason.INCOMPLETE if session.incomplete else None
     if unseen is None and expected.criterion.turn_join != "index" and not leave_no_gap(places_of(session.turns)):
         unseen = Reason.SESSION_AMBIGUOUS
@@ -380,7 +346,7 @@ def _score_as_one_turn(expected: ExpectedSession, session: Session) -> TurnScore
         calls = iter(turn.calls)  # those that are scored: some have got their own turn's definitions of tools
         turns = [replace(one, calls=tuple(islice(calls, len(one.calls)))) for one in session.turns]
         history = _history(expected, replace(session, turns=tuple(turns)))
-    return best_alternative(alternatives, turn, None, unseen, batches_of(session.turns), history)
+    return turn_score.best_alternative(alternatives, turn, None, unseen, batches_of(session.turns), history)
 
 
 def _history(expected: ExpectedSession, session: Session) -> CallHistory:

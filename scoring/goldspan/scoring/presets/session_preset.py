@@ -136,7 +136,25 @@ def score_by_preset(chosen: ChosenPreset, own: SessionResult, *, final: bool = T
         return named
     if chosen.preset.by_turn and golden.calls is None:
         return _by_turn(chosen, named, golden, final=final)
-    return _as_one(chosen, named, session, golden, final=final)
+    if not final:
+        return replace(named, turns=(), verdict=Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE))
+    expected = _expected(chosen, golden)
+    whole = as_one_turn(session)
+    blank = _blank(TurnResult(named.verdict, turn=whole, expected_index=0), named.verdict)
+    unseen = next(filter(None, map(_unseen, named.turns)), None)
+    if session.incomplete or unseen is not None:
+        verdict = Verdict(None, Label.NOT_EVALUATED, unseen or Reason.INCOMPLETE)
+        return replace(
+            named, turns=(replace(blank, verdict=verdict),), turns_expected=1, turns_evaluated=0, verdict=verdict
+        )
+    actual = _actual(chosen, session, whole)
+    if chosen.preset.by_turn and whole is not None:
+        expected, actual = _one_invocation(expected, actual)
+    answer = chosen.preset.score(expected, actual, _options(chosen, session))
+    verdict = _verdict(answer, golden)
+    turn = replace(blank, verdict=verdict, answer=answer)
+    evaluated = int(verdict.exact is not None)
+    return replace(named, turns=(turn,), turns_expected=1, turns_evaluated=evaluated, verdict=verdict, answer=answer)
 
 
 def _by_turn(chosen: ChosenPreset, own: SessionResult, golden: Golden, *, final: bool) -> SessionResult:
@@ -163,30 +181,6 @@ def _by_turn(chosen: ChosenPreset, own: SessionResult, golden: Golden, *, final:
         return replace(counted, verdict=Verdict(None, Label.NOT_EVALUATED, unseen or Reason.INCOMPLETE))
     answer = chosen.preset.score({"invocations": wanted}, {"invocations": made}, chosen.options)
     return replace(counted, verdict=_verdict(answer, golden), answer=answer)
-
-
-def _as_one(
-    chosen: ChosenPreset, own: SessionResult, session: Session, golden: Golden, *, final: bool
-) -> SessionResult:
-    if not final:
-        return replace(own, turns=(), verdict=Verdict(None, Label.NOT_EVALUATED, Reason.INCOMPLETE))
-    expected = _expected(chosen, golden)
-    whole = as_one_turn(session)
-    blank = _blank(TurnResult(own.verdict, turn=whole, expected_index=0), own.verdict)
-    unseen = next(filter(None, map(_unseen, own.turns)), None)
-    if session.incomplete or unseen is not None:
-        verdict = Verdict(None, Label.NOT_EVALUATED, unseen or Reason.INCOMPLETE)
-        return replace(
-            own, turns=(replace(blank, verdict=verdict),), turns_expected=1, turns_evaluated=0, verdict=verdict
-        )
-    actual = _actual(chosen, session, whole)
-    if chosen.preset.by_turn and whole is not None:
-        expected, actual = _one_invocation(expected, actual)
-    answer = chosen.preset.score(expected, actual, _options(chosen, session))
-    verdict = _verdict(answer, golden)
-    turn = replace(blank, verdict=verdict, answer=answer)
-    evaluated = int(verdict.exact is not None)
-    return replace(own, turns=(turn,), turns_expected=1, turns_evaluated=evaluated, verdict=verdict, answer=answer)
 
 
 def _one_invocation(expected: object, actual: object) -> tuple[object, object]:
