@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from goldspan.collector_processor.gateway.interfaces import Delivered
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.process import GoldenFiles, GoldenReloader
+from goldspan.collector_processor.serving.golden_files import GoldenFiles, GoldenReloader
 from goldspan.scoring.errors import FileError, SettingsError
 from rigs.downstream import Downstream, grpc_downstream
 from rigs.gateway_rig import one_span, read_all
@@ -84,7 +84,7 @@ def test_health_metrics_and_coverage(serve: Serve, settings: str, tmp_path: Path
     served = serve(settings + f"goldens: '{tmp_path / 'g.yaml'}'\n")
     assert served.get("/healthz").data == b"ok\n"
     assert (served.get("/readyz").status, served.get("/readyz").data) == (200, b"ready\n")
-    assert served.get("/coverage").json() == {"goldens": ["s-1"]}
+    assert served.get("/coverage").json()["goldens"] == ["s-1"]
     served.post(SPAN)
     served.post(b"\xff")
     found = samples(served)
@@ -158,20 +158,20 @@ def test_changed_goldens_are_read_anew_and_bad_ones_refused(
     folder.mkdir()
     (folder / "g.yaml").write_text(GOLDENS.replace("SESSION", "s-1"))
     served = serve(settings + f"goldens: ['{folder}']\nwatch_files: 50ms\n")
-    assert served.get("/coverage").json() == {"goldens": ["s-1"]}
+    assert served.get("/coverage").json()["goldens"] == ["s-1"]
 
     (folder / "h.yaml").write_text(GOLDENS.replace("SESSION", "s-2").replace(": g\n", ": h\n"))
-    until(lambda: served.get("/coverage").json() == {"goldens": ["s-1", "s-2"]})
+    until(lambda: served.get("/coverage").json()["goldens"] == ["s-1", "s-2"])
 
     (folder / "h.yaml").write_text("golden_set: h\ngoldens: [{session: s-3, turn: []}]\n")
     reloads = ("goldspan_goldens_reloads_total", (("outcome", "refused"),))
     until(lambda: samples(served)[reloads] >= 1)
-    assert served.get("/coverage").json() == {"goldens": ["s-1", "s-2"]}
-    refusal = next(record for record in caplog.records if "refused" in record.message)
+    assert served.get("/coverage").json()["goldens"] == ["s-1", "s-2"]
+    refusal = next(record for record in caplog.records if "a golden file is refused" in record.message)
     assert "did you mean `turns`?" in str(refusal.mistakes)
 
     (folder / "h.yaml").unlink()
-    until(lambda: served.get("/coverage").json() == {"goldens": ["s-1"]})
+    until(lambda: served.get("/coverage").json()["goldens"] == ["s-1"])
 
 
 def test_goldens_that_break_what_uses_them_are_refused_as_well(tmp_path: Path) -> None:
@@ -189,6 +189,8 @@ def test_goldens_that_break_what_uses_them_are_refused_as_well(tmp_path: Path) -
     assert reloader.reload()
     counted = {(name, *labels.values()): value for name, labels, value in reloader.metrics()}
     assert counted == {
+        ("goldspan_golden_files", "in_use"): 1,
+        ("goldspan_golden_files", "refused"): 0,
         ("goldspan_goldens_reloads_total", "loaded"): 1,
         ("goldspan_goldens_reloads_total", "refused"): 1,
         ("goldspan_goldens_loaded_timestamp_seconds",): 2.0,

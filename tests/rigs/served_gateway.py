@@ -88,6 +88,7 @@ ANY_PORT = "receivers: {grpc: '127.0.0.1:0', http: '127.0.0.1:0'}\nadmin: {liste
 def serving(settings_text: str, folder: Path, environ: dict[str, str]) -> Iterator[Served]:
     path = folder / "goldspan.yaml"
     path.write_text(settings_text, "utf-8")
+    environ = {"XDG_STATE_HOME": str(folder / "state"), **environ}
     settings = load_settings(path, environ)
     with event_loop() as loop:
         made: list[Forwarding] = []

@@ -113,11 +113,13 @@ class Stream:
         self.faults = faults
         self.salt = seed
 
+        self.context = context
+
         def trace_stage(number: int) -> Callable[[DictState], TraceStage]:
-            return lambda state: TraceStage(context, state, number)
+            return lambda state: TraceStage(self.context, state, number)
 
         self.first = [Partition(trace_stage(number)) for number in range(traces)]
-        self.second = [Partition(lambda state: SessionStage(context, state, traces)) for _ in range(sessions)]
+        self.second = [Partition(lambda state: SessionStage(self.context, state, traces)) for _ in range(sessions)]
         self.lagging = self.first[:lagging]
         if faults:
             self.blind(*self.first)
@@ -125,6 +127,12 @@ class Stream:
         self.restarts = 0
         self.delayed: list[tuple[list[Output], float]] = []
         """What workers wrote that did not know yet that another one has their partition."""
+
+    def use_goldens(self, context: StreamContext) -> None:
+        """Let all workers score by other goldens; those that start later too."""
+        self.context = context
+        for partition in (*self.first, *self.second):
+            partition.stage.use_goldens(context)
 
     def partition_of(self, key: bytes, partitions: Sequence[Partition]) -> Partition:
         return partitions[crc32(key, self.salt) % len(partitions)]

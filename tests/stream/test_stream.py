@@ -105,6 +105,18 @@ def test_spans_leave_once_and_as_a_gateway_sends_them(recording: str) -> None:
     assert not stream.of(DeadLetter)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_goldens_that_come_later_judge_what_comes_after_them(seed: int) -> None:
+    first, second = SOME[:4], SOME[4:]
+    known = context(GoldenIndex())
+    stream = Stream(known, seed, faults=0.2)
+    stream.run(stream.put(sent(first, seed)))
+    assert not stream.said()
+    stream.use_goldens(known.with_goldens(everything()))
+    stream.run(stream.put(sent(second, seed), begin=2e9))
+    assert stream.said() == replayed(second)
+
+
 def one_by_one(requests: Iterable[ExportRequest]) -> list[ExportRequest]:
     return [
         ExportRequest(one.signal, join_request([SpanGroup(group.envelope, [record])]))

@@ -22,13 +22,12 @@ from goldspan.collector_processor.gateway.receive.http_receiver import HttpRecei
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.admin import Admin, MetricsPage, Sample
-from goldspan.collector_processor.serving.field_types import ListenAddress, Secret
+from goldspan.collector_processor.serving.field_types import ListenAddress, Secret, state_folder
+from goldspan.collector_processor.serving.golden_files import GoldenFiles, GoldenReloader
 from goldspan.collector_processor.serving.http_server import BearerTokens, HttpServer
 from goldspan.collector_processor.serving.process import (
     FileReloader,
     FileWatch,
-    GoldenFiles,
-    GoldenReloader,
     credential_files,
     notify_systemd,
     raise_open_files,
@@ -74,10 +73,11 @@ class GatewayServer:
         )
         self._tokens = BearerTokens(_read(settings.receivers.tokens, environ))
         self._admin_tokens = BearerTokens(_admin_tokens(settings, environ))
-        files = GoldenFiles(settings.goldens, settings.criterion)
-        goldens = files.load()
+        files = GoldenFiles(settings.goldens, settings.criterion, state_folder(environ) / "goldens")
+        goldens = files.load_each()
         self._exporter = ExporterBySignal(_open_exporters(settings, environ))
         self._pipeline = new_pipeline(settings, environ, self._exporter, goldens)
+        self._golden_files = files
         self._golden_reloader = GoldenReloader(
             files, self._pipeline.reload_goldens, loaded_at=time.time(), now=time.time
         )
@@ -167,7 +167,7 @@ class GatewayServer:
         return receivers
 
     def _make_admin(self) -> HttpServer | None:
-        settings = self._settings.admin
+        settings, files = self._settings.admin, self._golden_files
         if settings.listen is None:
             return None
         application = Admin(
@@ -175,8 +175,9 @@ class GatewayServer:
             metrics=MetricsPage(
                 self._pipeline.metrics, self._handler.metrics, self._golden_reloader.metrics, self._metrics
             ),
-            coverage=self._pipeline.coverage,
+            coverage=lambda: {**self._pipeline.coverage(), "golden_files": files.document()},
             not_ready_reason=self._not_ready_reason,
+            warning=files.warning,
         )
         return HttpServer(application, settings.listen, self._settings.limits, settings.tls)
 

@@ -48,7 +48,8 @@ HELP = {
     "goldspan_receiver_bytes_in_flight": "Bytes of their bodies, compressed and decompressed.",
     "goldspan_receiver_connections": "Open connections of the HTTP receiver.",
     "goldspan_receiver_connections_turned_away_total": "Connections closed for being too many, too slow or idle.",
-    "goldspan_goldens_reloads_total": "Reloads of golden files, by outcome: loaded or refused.",
+    "goldspan_golden_files": "Golden files in use, and those refused as they are: state `in_use`, `refused`.",
+    "goldspan_goldens_reloads_total": "Reloads, by outcome: loaded, or refused in part or as a whole.",
     "goldspan_goldens_loaded_timestamp_seconds": "When the goldens in use were loaded.",
     "goldspan_received_requests_total": "Acknowledged requests.",
     "goldspan_received_bytes_total": "Bytes of their bodies, decompressed.",
@@ -116,10 +117,20 @@ STREAM_HELP = {
     "goldspan_stream_sessions_without_golden_total": "Sessions that no golden matches.",
     "goldspan_stream_starts_total": "Starts, the first and those after failures of Kafka.",
     "goldspan_stream_recovery_seconds_total": "Time spent reading state from changelogs.",
-    "goldspan_removed_scores_total": HELP["goldspan_removed_scores_total"],
-    "goldspan_results_total": HELP["goldspan_results_total"],
-    "goldspan_doubted_turns_total": HELP["goldspan_doubted_turns_total"],
-    "goldspan_problems_total": HELP["goldspan_problems_total"],
+    **{
+        name: HELP[name]
+        for name in (
+            "goldspan_removed_scores_total",
+            "goldspan_results_total",
+            "goldspan_doubted_turns_total",
+            "goldspan_problems_total",
+            "goldspan_golden_files",
+            "goldspan_goldens_reloads_total",
+            "goldspan_goldens_loaded_timestamp_seconds",
+            "goldspan_threads",
+            "goldspan_threads_running",
+        )
+    },
 }
 """The help text of each metric of a worker of `goldspan stream`."""
 
@@ -201,10 +212,15 @@ class Admin:
         metrics: MetricsPage,
         coverage: Callable[[], Mapping[str, Any]],
         not_ready_reason: Callable[[], str | None],
+        warning: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """Take `not_ready_reason`: why the gateway is not ready for requests; it returns None when it is."""
+        """Take `not_ready_reason`: why the gateway is not ready for requests; it returns None when it is.
+
+        `warning` tells what is wrong though it is ready.
+        """
         self._tokens = tokens
         self._not_ready_reason = not_ready_reason
+        self._warning = warning
         self._pages: Mapping[str, Callable[[], tuple[int, str, bytes]]] = {
             "/healthz": lambda: (200, _TEXT, b"ok\n"),
             "/readyz": self._readyz,
@@ -236,8 +252,10 @@ class Admin:
         await send_response(send, status, headers, b"" if scope["method"] == "HEAD" else body)
 
     def _readyz(self) -> tuple[int, str, bytes]:
-        reason = self._not_ready_reason()
-        return (200, _TEXT, b"ready\n") if reason is None else (503, _TEXT, f"{reason}\n".encode())
+        if (reason := self._not_ready_reason()) is not None:
+            return 503, _TEXT, f"{reason}\n".encode()
+        warning = self._warning()
+        return 200, _TEXT, b"ready\n" if warning is None else f"ready; {warning}\n".encode()
 
 
 _LISTED = 1000

@@ -1,6 +1,6 @@
 """The process of a server: logs, memory, open files and systemd; files that are loaded again when they change; threads.
 
-Threads go on after a failure. Goldens that cannot be loaded, and secrets, change nothing: what was loaded stays in use.
+Threads go on after a failure. Secrets that cannot be loaded change nothing: what was loaded stays in use.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NoReturn, TextIO
@@ -29,7 +28,6 @@ from pydantic import BaseModel
 from goldspan.collector_processor.serving.admin import Sample
 from goldspan.collector_processor.serving.field_types import ClientTls, Secret, ServerTls
 from goldspan.scoring.errors import FileError
-from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import golden_files_in
 from goldspan.scoring.json_values import escaped, is_mapping, is_sequence
 
@@ -262,18 +260,6 @@ def fingerprint(paths: Iterable[Path]) -> Fingerprint:
     return tuple(sorted(found))
 
 
-@dataclass(frozen=True, slots=True)
-class GoldenFiles:
-    """Golden files and folders, and the criterion they inherit."""
-
-    paths: Sequence[Path]
-    criterion: Path | None = None
-
-    def load(self) -> GoldenIndex:
-        """Read all of them. Raises FileError, which names every mistake."""
-        return load_goldens(*self.paths, criterion=None if self.criterion is None else load_criterion(self.criterion))
-
-
 class FileReloader:
     """Reloads files when one of them has changed, or when it is asked to."""
 
@@ -302,44 +288,6 @@ class FileReloader:
             loaded = self._load()
             self._refused = not loaded
             return loaded
-
-
-class GoldenReloader(FileReloader):
-    """Reloads golden files."""
-
-    def __init__(
-        self, files: GoldenFiles, use: Callable[[GoldenIndex], object], *, loaded_at: float, now: Callable[[], float]
-    ) -> None:
-        """Pass new goldens to `use`. `now` and `loaded_at` are in seconds since the epoch."""
-        super().__init__(files.paths if files.criterion is None else (*files.paths, files.criterion), self._reload)
-        self._files = files
-        self._use = use
-        self._now = now
-        self._loaded_at = loaded_at
-        self._outcomes = {"loaded": 0, "refused": 0}
-
-    def _reload(self) -> bool:
-        try:
-            goldens = self._files.load()
-            self._use(goldens)
-        except Exception as error:
-            self._outcomes["refused"] += 1
-            if isinstance(error, FileError):
-                mistakes = [str(mistake) for mistake in error.mistakes]
-                _logger.warning("golden files refused, the loaded ones stay in use", extra={"mistakes": mistakes})
-            else:
-                _logger.exception("golden files could not be reloaded, the loaded ones stay in use")
-            return False
-        self._outcomes["loaded"] += 1
-        self._loaded_at = self._now()
-        _logger.info("golden files reloaded", extra={"goldens": len(goldens.goldens)})
-        return True
-
-    def metrics(self) -> Iterator[Sample]:
-        """Yield how often files were reloaded, and when last."""
-        for outcome, number in self._outcomes.items():
-            yield "goldspan_goldens_reloads_total", {"outcome": outcome}, number
-        yield "goldspan_goldens_loaded_timestamp_seconds", {}, self._loaded_at
 
 
 class FileWatch:

@@ -204,6 +204,8 @@ class StreamWorker(BaseSink):
         self._settings = settings
         self._topics = settings.topics
         self._context = context
+        self._new_goldens: tuple[StreamContext, ForeignScores | None] | None = None
+        """What is used from the next look at the clock on; another thread sets it."""
         self._partitions = partitions
         self._clock = clock
         self._coverage = coverage
@@ -257,6 +259,10 @@ class StreamWorker(BaseSink):
     def stop(self) -> None:
         """Commit, leave the group, and return from `run`. Any thread may call it."""
         self._application.stop()
+
+    def use_goldens(self, context: StreamContext, foreign_scores: ForeignScores | None) -> None:
+        """Score by the goldens of this context soon. Any thread may call it."""
+        self._new_goldens = context, foreign_scores
 
     # Records.
 
@@ -401,6 +407,12 @@ class StreamWorker(BaseSink):
         if self._began_recovery is not None:
             self._counters.recovery_seconds += now - self._began_recovery
             self._began_recovery = None
+        if (new := self._new_goldens) is not None:
+            self._new_goldens = None
+            context, self._foreign_scores = new
+            self._context = context
+            for one in self._assigned.values():
+                one.stage.use_goldens(context)
         self._follow_assignment(now)
         reachable = getattr(self._consumer, "_broker_unavailable_since", None) is None
         for one in list(self._assigned.values()):

@@ -171,6 +171,10 @@ class SessionStage:
         self._epochs_changed = False
         self._restore()
 
+    def use_goldens(self, context: StreamContext) -> None:
+        """Score by the goldens of this context from now on; an open session when something new comes for it."""
+        self._context, self._scorer.goldens = context, context.goldens
+
     @property
     def without_golden(self) -> SessionsWithoutGolden:
         """The sessions that were counted as `stats.sessions_without_golden`."""

@@ -13,6 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as dataclass_replace
 from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
 
@@ -133,6 +134,11 @@ class StreamContext:
             definitions=settings.scorer.reads_definitions(goldens.goldens),
         )
         return cls(goldens, settings, registry, KeyScanner(registry, settings.assembly.session_keys), hold)
+
+    def with_goldens(self, goldens: GoldenIndex) -> StreamContext:
+        """Return the same with other goldens."""
+        own = StreamContext.of(goldens, self.settings)
+        return dataclass_replace(self, goldens=goldens, registry=own.registry, scanner=own.scanner)
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -25,9 +26,10 @@ from quixstreams.state.exceptions import InvalidStoreChangelogOffset
 from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores
 from goldspan.collector_processor.serving.admin import STREAM_HELP, Admin, GoldenCoverage, MetricsPage, Sample
 from goldspan.collector_processor.serving.field_types import ListenAddress
+from goldspan.collector_processor.serving.golden_files import GoldenFiles, GoldenReloader
 from goldspan.collector_processor.serving.http_server import BearerTokens, HttpServer, RequestLimits
 from goldspan.collector_processor.serving.process import (
-    GoldenFiles,
+    FileWatch,
     notify_systemd,
     raise_open_files,
     warn_of_slow_protobuf,
@@ -36,6 +38,7 @@ from goldspan.collector_processor.stream.application import StateUnusableError, 
 from goldspan.collector_processor.stream.stage_interface import StreamContext
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
 from goldspan.scoring.errors import SettingsError
+from goldspan.scoring.goldens import GoldenIndex
 
 _TIMEOUT = 20.0
 
@@ -135,10 +138,13 @@ class StreamServer:
         self._settings = settings
         self._folder = settings.folder(environ)
         self._options = settings.options(environ)
-        goldens = GoldenFiles(settings.goldens, settings.criterion).load()
+        files = GoldenFiles(settings.goldens, settings.criterion, self._folder / ".goldens")
+        goldens = files.load_each()
         engine = settings.engine()
         goldens = engine.scorer.sampled(goldens, settings.scoring.sample)
-        self._foreign_scores = None if settings.trust_scores else ForeignScores.of(goldens, engine.scorer)
+        self._golden_files = files
+        self._reloader = GoldenReloader(files, self._use_goldens, loaded_at=time.time(), now=time.time)
+        self._file_watch = FileWatch(settings.watch_files, check=self._reloader.check, reload=self._reloader.reload)
         self._context = replace(
             StreamContext.of(goldens, engine, hold=settings.scoring.hold == "turn"),
             max_trace_spans=settings.state.max_trace_spans,
@@ -153,15 +159,34 @@ class StreamServer:
         tokens = [token.read(environ) for token in settings.admin.tokens]
         self._admin = None if settings.admin.listen is None else _AdminThread(self._admin_pages(tokens), settings)
 
+    def _use_goldens(self, goldens: GoldenIndex) -> None:
+        """Score by these goldens from now on, whichever worker runs."""
+        engine = self._context.settings
+        goldens = engine.scorer.sampled(goldens, self._settings.scoring.sample)
+        self._context = self._context.with_goldens(goldens)
+        self._coverage.goldens = goldens
+        if (worker := self._worker) is not None:
+            worker.use_goldens(self._context, self._foreign_scores)
+
+    @property
+    def _foreign_scores(self) -> ForeignScores | None:
+        """What removes the scores of clients, unless they are trusted."""
+        context = self._context
+        return None if self._settings.trust_scores else ForeignScores.of(context.goldens, context.settings.scorer)
+
     def run(self) -> None:
         """Work until a signal. Raises SettingsError if it cannot go on, with what to do."""
         handlers = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+        if hasattr(signal, "SIGHUP"):
+            handlers[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._on_reload)
+        self._file_watch.start()
         try:
             if self._admin is not None:
                 self._admin.start()
             self._work()
         finally:
             notify_systemd("STOPPING=1")
+            self._file_watch.stop()
             if self._admin is not None:
                 self._admin.stop()
             for number, handler in handlers.items():
@@ -249,6 +274,9 @@ class StreamServer:
         if self._worker is not None:
             self._worker.stop()
 
+    def _on_reload(self, *_: object) -> None:
+        self._file_watch.reload_soon()
+
     def _listen_to_signals(self) -> None:
         """Take signals again: Quix has taken them while it ran."""
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -262,6 +290,7 @@ class StreamServer:
             metrics=MetricsPage(self._metrics, help_texts=STREAM_HELP),
             coverage=self._coverage_page,
             not_ready_reason=self._not_ready_reason,
+            warning=self._golden_files.warning,
         )
 
     def _not_ready_reason(self) -> str | None:
@@ -270,7 +299,8 @@ class StreamServer:
 
     def _coverage_page(self) -> Mapping[str, Any]:
         worker = self._worker
-        return self._coverage.document(0 if worker is None else worker.sessions_without_golden, ())
+        counts = self._coverage.document(0 if worker is None else worker.sessions_without_golden, ())
+        return {**counts, "golden_files": self._golden_files.document()}
 
     def _metrics(self) -> Iterator[Sample]:
         counters = self._counters
@@ -287,6 +317,8 @@ class StreamServer:
         yield "goldspan_stream_starts_total", {}, counters.starts
         yield "goldspan_stream_recovery_seconds_total", {}, counters.recovery_seconds
         yield from self._coverage.samples()
+        yield from self._reloader.metrics()
+        yield from self._file_watch.metrics()
         if (worker := self._worker) is not None:
             yield from worker.metrics()
 

@@ -173,6 +173,8 @@ class StreamSettings(Section):
     """Golden files and folders, the same for all workers. Without any, sessions are scored by `scoring.metrics`."""
     criterion: Path | None = None
     """The criterion that golden sets inherit."""
+    watch_files: Seconds | None = 5.0
+    """How often goldens are checked for changes; null: reload only on SIGHUP."""
     trust_scores: bool = True
     """false: attributes and events under goldspan's names that come with spans and logs are removed and counted."""
     kafka: Kafka

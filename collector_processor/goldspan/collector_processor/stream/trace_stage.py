@@ -147,12 +147,7 @@ class TraceStage:
         self._partition = partition
         self.stats = StageStats()
         self.without_golden = SessionsWithoutGolden()
-        self._unread = _SavedSpanBuffer(
-            self._settings.trace_retention, context.unread_span_bytes if context.goldens.wants_any else 0
-        )
-        scorer = self._settings.scorer
-        content = scorer.reads_content(context.goldens.goldens)
-        self._keeps_text = content or scorer.reads_definitions(context.goldens.goldens)
+        self._unread = _SavedSpanBuffer(self._settings.trace_retention, 0)
         self._texts = KeptTexts(lambda _: None, context.max_text_bytes)
         """Messages, results and definitions of tools, where a metric asks for them."""
         self._selection = TraceSelection(
@@ -160,12 +155,13 @@ class TraceStage:
             context.registry,
             context.scanner,
             unread=self._unread,
-            content=content,
+            content=False,
             is_open=self._is_open,
             without_golden=self.without_golden,
             on_unmatched=self._count_unmatched,
             on_problem=self._on_problem,
         )
+        self.use_goldens(context)
         self._now = 0.0
         """The watermark. Records may be ahead of it, since other topics of the partition may lag."""
         self._last_heartbeat = 0.0
@@ -554,6 +550,15 @@ class TraceStage:
         rows = [_TRACE + trace.key, *(_row_key(trace.key, number) for number in range(trace.rows))]
         rows += [_HELD + trace.key + span_id.encode() for span_id in trace.released]
         self._writes += [(row, None) for row in rows]
+
+    def use_goldens(self, context: StreamContext) -> None:
+        """Read what the goldens of this context ask for from now on."""
+        goldens, scorer = context.goldens, self._settings.scorer
+        self._context, self._machine.goldens = context, goldens
+        content = scorer.reads_content(goldens.goldens)
+        self._keeps_text = content or scorer.reads_definitions(goldens.goldens)
+        self._unread.max_bytes = context.unread_span_bytes if goldens.wants_any else 0
+        self._selection.use_goldens(goldens, context.registry, context.scanner, content=content)
 
     def _count_unmatched(self, session_id: str, source: str) -> None:
         if self._context.goldens.goldens:

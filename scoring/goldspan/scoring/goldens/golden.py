@@ -349,14 +349,17 @@ class GoldenIndex:
         return tuple(golden for golden in self.goldens if (golden.golden_set, golden.key) not in met)
 
 
-def duplicates_in(sets: Sequence[GoldenSet]) -> list[Mistake]:
-    """List duplicates: a session or a pattern in two goldens, a set's name and version."""
+def duplicates_in(sets: Sequence[GoldenSet], first: dict[tuple[str, str], str] | None = None) -> list[Mistake]:
+    """List duplicates: a session or a pattern in two goldens, a set's name and version.
+
+    `first` has the places of the names that other sets have; those of these sets are added.
+    """
     goldens = [golden for one in sets for golden in one.goldens]
     named: list[tuple[str, object, str]] = [("golden set", one.label, one.source) for one in sets]
     for one in goldens:
         how, key = joined_by(one)
         named.append((f"golden for the {how}", key, one.source))
-    first: dict[tuple[str, str], str] = {}
+    first = {} if first is None else first
     mistakes: list[Mistake] = []
     for what, name, source in named:
         if not name or not isinstance(name, str):

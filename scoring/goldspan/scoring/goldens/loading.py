@@ -56,18 +56,38 @@ def load_goldens(*sources: Source, criterion: Criterion | Mapping[str, Any] | No
     mistakes: list[Mistake] = []
     sets: list[GoldenSet] = []
     for source in _expanded(sources, mistakes):
-        if isinstance(source, GoldenSet):
-            sets.append(source)
-            continue
-        notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
-        with suppress(Unreadable):
-            document = _document(source, notes)
-            read = read_eval_set if is_eval_set(document) else read_golden_set
-            sets.append(read(document, notes, defaults))
-        mistakes += _mistakes(notes)
+        read = source if isinstance(source, GoldenSet) else _read_set(source, defaults, mistakes)
+        sets += () if read is None else (read,)
     if mistakes := mistakes + duplicates_in(sets):
         raise GoldenFileError(*sorted(mistakes, key=lambda mistake: (mistake.file, mistake.line or 0)))
     return GoldenIndex(sets)
+
+
+def load_golden_set(file: Path, criterion: Criterion | None = None, text: str | None = None) -> GoldenSet:
+    """Read one golden file as `load_goldens` does; with `text`, as if that stood in it.
+
+    Raises:
+        GoldenFileError: everything wrong with it.
+
+    """
+    mistakes: list[Mistake] = []
+    read = _read_set(file, criterion_mapping(criterion), mistakes, text)
+    if read is None or mistakes:
+        raise GoldenFileError(*mistakes)
+    return read
+
+
+def _read_set(
+    source: Path | Mapping[str, Any], defaults: CriterionMapping, mistakes: list[Mistake], text: str | None = None
+) -> GoldenSet | None:
+    notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
+    found = None
+    with suppress(Unreadable):
+        document = _document(source, notes, text)
+        read = read_eval_set if is_eval_set(document) else read_golden_set
+        found = read(document, notes, defaults)
+    mistakes += _mistakes(notes)
+    return found
 
 
 def index_of(
@@ -209,16 +229,24 @@ def _is_folder(path: Path) -> bool:
         return False  # reading it as a file says why it cannot be read
 
 
-def read_document(path: Path, notes: MistakeCollector) -> JsonValue:
-    """Read the document of a file by the end of its name. Raises Unreadable if the file as a whole is of no use."""
+def read_document(path: Path, notes: MistakeCollector, text: str | None = None) -> JsonValue:
+    """Read the document of a file by the end of its name; with `text`, as if that stood in it.
+
+    Raises Unreadable if the file as a whole is of no use.
+    """
     read = READERS.get(path.suffix.lower())
     if read is None:
         raise notes.unreadable(f"expected a file whose name ends in {', '.join(sorted(READERS))}")
+    return read(regular_text(path, notes) if text is None else text, notes)
+
+
+def regular_text(path: Path, notes: MistakeCollector) -> str:
+    """Read the text of a regular file. Raises Unreadable."""
     with suppress(OSError):
         if path.exists() and not path.is_file():  # reading may never end, or give something else each time
             raise notes.unreadable("found a pipe, a device or a folder, expected a regular file")
-    return read(read_text(path, notes), notes)
+    return read_text(path, notes)
 
 
-def _document(source: str | Path | Mapping[str, Any], notes: MistakeCollector) -> JsonValue:
-    return json_copy(source, notes) if isinstance(source, Mapping) else read_document(Path(source), notes)
+def _document(source: str | Path | Mapping[str, Any], notes: MistakeCollector, text: str | None = None) -> JsonValue:
+    return json_copy(source, notes) if isinstance(source, Mapping) else read_document(Path(source), notes, text)
