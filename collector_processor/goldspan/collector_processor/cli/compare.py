@@ -9,20 +9,7 @@ from pathlib import Path
 
 import click
 
-from goldspan.collector_processor.cli.input_output import (
-    COLOR,
-    FORMAT,
-    TRACES,
-    VERBOSE,
-    NamedTraces,
-    complain,
-    end,
-    file_errors,
-    open_traces,
-    read_with_progress,
-    show,
-    write_json,
-)
+from goldspan.collector_processor.cli import input_output
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.comparison_of_runs import Comparison, Side
 from goldspan.collector_processor.replay.comparison_of_runs import compare as compare_sides
@@ -57,7 +44,7 @@ def _report_file(written: str) -> tuple[str, Path]:
 
 
 @click.command()
-@TRACES
+@input_output.TRACES
 @click.option("--goldens", "golden_files", multiple=True, metavar="FILE", help="Score traces by this golden set.")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Score traces by this metric too; repeatable.")
 @click.option(
@@ -66,14 +53,14 @@ def _report_file(written: str) -> tuple[str, Path]:
     help="model, version or an attribute: each of its values by itself, or, of one source, the sides. "
     "tool or argument: that table only.",
 )
-@FORMAT
+@input_output.FORMAT
 @click.option(
     "--report", "reports", type=_report_file, multiple=True, metavar="KIND=FILE", help="Write markdown or html."
 )
-@VERBOSE
-@COLOR
+@input_output.VERBOSE
+@input_output.COLOR
 def compare(
-    traces: NamedTraces,
+    traces: input_output.NamedTraces,
     *,
     golden_files: tuple[str, ...],
     metrics: tuple[str, ...],
@@ -94,16 +81,16 @@ def compare(
     if len(traces.names) > 2 or (len(traces.names) == 1 and not keys):
         raise click.UsageError("expected two sources, or one with --by model, --by version or --by ATTRIBUTE")
     complaints: list[object] = []
-    with file_errors():
+    with input_output.file_errors():
         runs = [
             _scored(replace(traces, names=(name,)), golden_files, metrics, keys, complaints) for name in traces.names
         ]
         found = _compared(runs, keys)
     found = [_only(one, by) for one in found]
     if as_format == "json":
-        write_json(found[0].to_json() if len(runs) == 2 else [one.to_json() for one in found])
+        input_output.write_json(found[0].to_json() if len(runs) == 2 else [one.to_json() for one in found])
     _show(found, reports, color if as_format == "table" else None, verbose=verbose)
-    end(complaints, 0)
+    input_output.end(complaints, 0)
 
 
 def _compared(runs: list[NamedRun], keys: tuple[str, ...]) -> list[Comparison]:
@@ -125,13 +112,13 @@ def _show(found: list[Comparison], reports: tuple[tuple[str, Path], ...], color:
     from goldspan.collector_processor.report.comparison_report import RENDERERS, comparison_page  # noqa: PLC0415
 
     for one in found if color is not None else ():
-        show(color or "auto", partial(comparison_page, comparison=one, verbose=verbose))
+        input_output.show(color or "auto", partial(comparison_page, comparison=one, verbose=verbose))
     for kind, path in reports:
         write_text(str(path), "\n".join(map(RENDERERS[kind], found)))
 
 
 def _scored(
-    traces: NamedTraces,
+    traces: input_output.NamedTraces,
     golden_files: tuple[str, ...],
     metrics: tuple[str, ...],
     keys: tuple[str, ...],
@@ -144,14 +131,14 @@ def _scored(
     goldens = load_goldens(*golden_files)
     names = metrics if golden_files else (*(metric.name for metric in WITHOUT_GOLDEN), *metrics)
     scorer = scorer_of(metrics=names, run=MetricWorkers())
-    with open_traces(traces) as files:
+    with input_output.open_traces(traces) as files:
         joins = (*JOIN_ATTRIBUTES, *goldens.join_attributes, *keys)
         registry = DialectRegistry(join_attributes=joins, definitions=True, on_problem=files.problems.append)
-        with read_with_progress(files, registry.markers) as views:
+        with input_output.read_with_progress(files, registry.markers) as views:
             result = replay(views, goldens, registry, problems=files.problems, scorer=scorer).result
         complaints += files.mistakes
     if not result.sessions:
-        complain([f"{name}: no turn of an agent was found: see `goldspan inspect`"])
+        input_output.complain([f"{name}: no turn of an agent was found: see `goldspan inspect`"])
     return NamedRun.of(name, result.to_json())
 
 

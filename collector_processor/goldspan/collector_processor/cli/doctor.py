@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from goldspan.collector_processor.cli.input_output import (
-    COLOR,
-    FORMAT,
-    end,
-    file_errors,
-    read_with_progress,
-    show,
-    write_json,
-)
+from goldspan.collector_processor.cli import input_output
 from goldspan.collector_processor.engine.reading_policy import SeenSession, join_sentence
 from goldspan.collector_processor.golden_tools.writing import is_golden_file
 from goldspan.collector_processor.replay.hints import Advisor, Hint
@@ -125,8 +117,8 @@ class Diagnosis:
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[TRACES|SETTINGS]...")
 @click.option("--goldens", "golden_files", multiple=True, metavar="FILE", help="Goldens that should join; repeatable.")
-@FORMAT
-@COLOR
+@input_output.FORMAT
+@input_output.COLOR
 def doctor(paths: tuple[str, ...], *, golden_files: tuple[str, ...], as_format: str, color: str) -> None:
     """Say what keeps tool calls from being scored, and what to switch on.
 
@@ -138,7 +130,7 @@ def doctor(paths: tuple[str, ...], *, golden_files: tuple[str, ...], as_format: 
     diagnosis = Diagnosis()
     settings_files, named_goldens, traces = _sorted_by_kind(paths)
     golden_files = (*golden_files, *named_goldens)
-    with file_errors():
+    with input_output.file_errors():
         if len(settings_files) > 1:
             raise SettingsError(f"found {len(settings_files)} settings files, expected one")
         sources = golden_files or tuple(filter(None, os.environ.get(_GOLDENS, "").split(os.pathsep)))
@@ -152,10 +144,10 @@ def doctor(paths: tuple[str, ...], *, golden_files: tuple[str, ...], as_format: 
         if traces:
             _traces(diagnosis, traces, goldens)
         if as_format == "json":
-            write_json(diagnosis.to_json())
+            input_output.write_json(diagnosis.to_json())
         else:
-            show(color, lambda page: _page(page, diagnosis))
-        end(diagnosis.mistakes, int(bool(diagnosis.hints)))
+            input_output.show(color, lambda page: _page(page, diagnosis))
+        input_output.end(diagnosis.mistakes, int(bool(diagnosis.hints)))
 
 
 def _sorted_by_kind(paths: Sequence[str]) -> tuple[list[Path], list[str], list[str]]:
@@ -192,7 +184,7 @@ def _traces(diagnosis: Diagnosis, paths: Sequence[str], goldens: GoldenIndex | N
     with trace_files(paths) as files:
         joins = () if goldens is None else goldens.join_attributes
         registry = DialectRegistry(join_attributes=(*JOIN_ATTRIBUTES, *joins), on_problem=files.problems.append)
-        with read_with_progress(files) as views:
+        with input_output.read_with_progress(files) as views:
             found = inspect_spans(views, registry, files.problems)
         for label, text in count_rows(found):
             diagnosis.rows.append(Row(label, text, {"not recognised": None}.get(label, True)))

@@ -11,20 +11,7 @@ from pathlib import Path
 
 import click
 
-from goldspan.collector_processor.cli.input_output import (
-    COLOR,
-    FORMAT,
-    TRACES,
-    VERBOSE,
-    NamedTraces,
-    complain,
-    end,
-    file_errors,
-    open_traces,
-    read_with_progress,
-    show,
-    write_json,
-)
+from goldspan.collector_processor.cli import input_output
 from goldspan.collector_processor.replay.dialect_proposals import is_dialect_name, proposal
 from goldspan.collector_processor.replay.inspection import MOST_CALLS_EXPLAINED, Inspection, inspect_spans, origins_of
 from goldspan.collector_processor.whole_files import write_text
@@ -36,8 +23,8 @@ from goldspan.scoring.wording import listed, printable
 
 
 @click.command()
-@TRACES
-@FORMAT
+@input_output.TRACES
+@input_output.FORMAT
 @click.option(
     "--why",
     "wanted",
@@ -50,10 +37,16 @@ from goldspan.scoring.wording import listed, printable
     metavar="FILE",
     help="With --why: the definitions of the agent's tools as JSON, in place of those in the traces.",
 )
-@VERBOSE
-@COLOR
+@input_output.VERBOSE
+@input_output.COLOR
 def inspect(
-    traces: NamedTraces, *, as_format: str, wanted: str | None, tools_file: str | None, verbose: bool, color: str
+    traces: input_output.NamedTraces,
+    *,
+    as_format: str,
+    wanted: str | None,
+    tools_file: str | None,
+    verbose: bool,
+    color: str,
 ) -> None:
     """Show what goldspan finds in traces, what it does not recognise, and what to switch on.
 
@@ -62,11 +55,11 @@ def inspect(
     """
     if tools_file is not None and wanted is None:
         raise click.UsageError("--tools is for --why CALL")
-    with file_errors(), open_traces(traces) as files:
+    with input_output.file_errors(), input_output.open_traces(traces) as files:
         tools = None if tools_file is None else load_tools(tools_file)
         explains = wanted is not None
         registry = DialectRegistry(definitions=explains, on_problem=files.problems.append)
-        with read_with_progress(files) as views:
+        with input_output.read_with_progress(files) as views:
             found = inspect_spans(views, registry, files.problems, content=explains)
         most = None if verbose or as_format == "json" else MOST_CALLS_EXPLAINED
         calls = () if wanted is None else origins_of(found.sessions, wanted, tools, most=most)
@@ -74,16 +67,16 @@ def inspect(
             raise click.BadParameter(_no_such_call(wanted, found), param_hint="--why")
         if as_format == "json":
             origins = {} if wanted is None else {"origins": [one.to_json() for one in calls]}
-            write_json(found.to_json() | origins)
+            input_output.write_json(found.to_json() | origins)
         else:
             # Imported where a page is shown, as rich is.
             from goldspan.collector_processor.report.inspection_pages import inspect_page, origins_page  # noqa: PLC0415
 
             if wanted is None:
-                show(color, lambda page: inspect_page(page, found, verbose=verbose))
+                input_output.show(color, lambda page: inspect_page(page, found, verbose=verbose))
             else:
-                show(color, lambda page: origins_page(page, calls, verbose=verbose))
-        end(files.mistakes, 0)
+                input_output.show(color, lambda page: origins_page(page, calls, verbose=verbose))
+        input_output.end(files.mistakes, 0)
 
 
 def _no_such_call(wanted: str, found: Inspection) -> str:
@@ -102,29 +95,29 @@ _MOST_SPANS = 20_000
 
 
 @click.group(invoke_without_command=True)
-@FORMAT
-@COLOR
+@input_output.FORMAT
+@input_output.COLOR
 @click.pass_context
 def dialects(context: click.Context, *, as_format: str, color: str) -> None:
     """List the dialects that goldspan reads, and what to switch on in each."""
     if context.invoked_subcommand is not None:
         return
-    with file_errors():
+    with input_output.file_errors():
         # Imported when asked for: `inspect --format json` needs no page.
         from goldspan.collector_processor.report.inspection_pages import dialects_json, dialects_page  # noqa: PLC0415
 
         registry = DialectRegistry()
         if as_format == "json":
-            write_json(dialects_json(registry))
+            input_output.write_json(dialects_json(registry))
         else:
-            show(color, lambda page: dialects_page(page, registry))
+            input_output.show(color, lambda page: dialects_page(page, registry))
 
 
 @dialects.command()
-@TRACES
+@input_output.TRACES
 @click.option("--name", metavar="NAME", help="Name the dialect; else it is named after its attributes.")
 @click.option("-o", "--output", metavar="FOLDER", help="Write a package into this folder, for `pip install FOLDER`.")
-def propose(traces: NamedTraces, *, name: str | None, output: str | None) -> None:
+def propose(traces: input_output.NamedTraces, *, name: str | None, output: str | None) -> None:
     """Write a dialect for tool calls that only the shape of their spans tells.
 
     TRACES are trace files, directories of them, - for standard input, or stored traces such as
@@ -132,14 +125,14 @@ def propose(traces: NamedTraces, *, name: str | None, output: str | None) -> Non
     """
     if name is not None and not is_dialect_name(name):
         raise click.BadParameter(f"found {name!r}, expected lower-case letters, digits and _", param_hint="--name")
-    with file_errors(), open_traces(traces) as files:
+    with input_output.file_errors(), input_output.open_traces(traces) as files:
         registry = DialectRegistry(on_problem=files.problems.append)
         kept: list[SpanView] = []
-        with read_with_progress(files) as views:
+        with input_output.read_with_progress(files) as views:
             found = inspect_spans(_keeping(views, kept), registry, files.problems).shaped
         if not found:
-            complain(["there is no tool call that no dialect reads"])
-            end(files.mistakes, 1)
+            input_output.complain(["there is no tool call that no dialect reads"])
+            input_output.end(files.mistakes, 1)
         proposed = proposal(found, kept, name)
         if output is None:
             click.echo(proposed.module.encode("utf-8"), nl=False)
@@ -150,7 +143,7 @@ def propose(traces: NamedTraces, *, name: str | None, output: str | None) -> Non
             # Without a slash it would be the name of a package in a registry.
             folder = shlex.quote(os.path.join(".", output))  # noqa: PTH118 - a Path drops the dot
             click.echo(f"wrote {proposed.module_name}.py and pyproject.toml: check them, then `pip install {folder}`")
-        end(files.mistakes, 0)
+        input_output.end(files.mistakes, 0)
 
 
 def _keeping(views: Iterable[RecordView], kept: list[SpanView]) -> Iterator[RecordView]:

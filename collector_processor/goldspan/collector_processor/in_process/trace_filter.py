@@ -28,16 +28,7 @@ from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.mappers.carrying_keys import names_tool
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import identifier
-from goldspan.mappers.readers.sdk import (
-    PlainSdkSpan,
-    SdkReader,
-    attributes_of,
-    is_entry,
-    log_event,
-    plain_span,
-    skeleton,
-    undecoded,
-)
+from goldspan.mappers.readers import sdk
 from goldspan.mappers.span_facts import LogFacts, Role, content_size
 from goldspan.mappers.spans import LogView, PlainSpans, UndecodedSpan
 from goldspan.scoring.goldens import GoldenIndex
@@ -55,7 +46,7 @@ _LOG_SIZE = 4_000
 _SAMPLE_EVERY = 13
 """The size of every 13th marked span is estimated. A prime, since agents repeat the same sequence of spans."""
 
-Unread = ReadableSpan | PlainSdkSpan | LogFacts
+Unread = ReadableSpan | sdk.PlainSdkSpan | LogFacts
 """In the buffer: a marked span as it is, the ids and times of one without markers, the facts of a log record."""
 
 
@@ -119,8 +110,8 @@ class TraceFilter:
         self._registry = registry
         self._content = content
         self._on_failure = on_failure
-        self._reader = SdkReader()
-        self._log_reader = SdkReader()
+        self._reader = sdk.SdkReader()
+        self._log_reader = sdk.SdkReader()
         self._store = MemoryStore()
         self.engine = Engine(goldens, settings, self._store)
         self.buffer = SpanBuffer[int, Unread](retention=settings.trace_retention, max_bytes=MAX_BUFFER_BYTES)
@@ -154,7 +145,7 @@ class TraceFilter:
 
     def log_view(self, record: Any) -> LogView | None:
         """Return a log record of the SDK as it is now; None if it tells nothing. Called by the agent's threads."""
-        if getattr(record, "log_record", record).trace_id and self._registry.may_tell(*log_event(record)):
+        if getattr(record, "log_record", record).trace_id and self._registry.may_tell(*sdk.log_event(record)):
             return self._log_reader.log_view(record)
         return None
 
@@ -222,7 +213,7 @@ class TraceFilter:
                     continue
                 self._read_buffered(trace, scan.trace_id, now)
             # Of a span without marker that is no root, ids and times are enough.
-            self._feed_unread(scan.trace_id, [plain_span(span) for span in scan.plain if not is_root(span)], now)
+            self._feed_unread(scan.trace_id, [sdk.plain_span(span) for span in scan.plain if not is_root(span)], now)
             to_read += (*scan.marked_spans, *scan.carrying)
             to_read += filter(is_root, scan.plain)
         self.buffer.expire(now)
@@ -275,7 +266,7 @@ class TraceFilter:
     def _buffer_spans(
         self, trace: int, plain: Iterable[ReadableSpan], others: Sequence[ReadableSpan], now: float
     ) -> None:
-        records: list[Unread] = list(map(plain_span, plain))
+        records: list[Unread] = list(map(sdk.plain_span, plain))
         size = _PLAIN_SPAN_SIZE * len(records) + self._estimated_size(others)
         records += others
         self.buffer.add({trace: records}, size, now)
@@ -305,13 +296,13 @@ class TraceFilter:
             if isinstance(record, tuple):
                 resource, context, *_ = record
                 if context.span_id:
-                    plain.setdefault(id(resource), (resource, []))[1].append(undecoded(record))
+                    plain.setdefault(id(resource), (resource, []))[1].append(sdk.undecoded(record))
             elif isinstance(record, LogFacts):
                 self._feed_log(record, now)
             elif (ref := self._feed(record, now)) is not None:
                 to_hold.add(ref)
         for resource, of_resource in plain.values():
-            spans = PlainSpans({trace_id: of_resource}, skeleton, self._reader.resource(resource))
+            spans = PlainSpans({trace_id: of_resource}, sdk.skeleton, self._reader.resource(resource))
             try:
                 self.engine.feed_plain(self._registry.skeletons(spans), now)
             except Exception as error:  # noqa: BLE001 - the other spans may be good
@@ -344,7 +335,7 @@ class TraceFilter:
         plain, marked, session_ids = found.plain, found.marked_spans, found.session_ids
         resource: object = None
         for span in spans:
-            attributes = attributes_of(span)
+            attributes = sdk.attributes_of(span)
             if is_plain(attributes) and (attributes or scope_of(span) not in bare_scopes):
                 plain.append(span)
                 continue
@@ -408,7 +399,7 @@ class RunningRoots:
 
 def is_root(span: ReadableSpan) -> bool:
     """Whether a span is the first one of its trace in this process."""
-    return span.parent is None or span.parent.is_remote or is_entry(span.kind)
+    return span.parent is None or span.parent.is_remote or sdk.is_entry(span.kind)
 
 
 def scope_of(span: ReadableSpan) -> str:
@@ -425,7 +416,7 @@ _NESTED = frozenset({tuple, list, dict, MappingProxyType})
 
 def estimated_size(span: ReadableSpan) -> int:
     """Estimate the memory of a span in bytes."""
-    size = _SPAN_OVERHEAD + _size_of_attributes(attributes_of(span))
+    size = _SPAN_OVERHEAD + _size_of_attributes(sdk.attributes_of(span))
     for event in span.events:
         size += 500 + _size_of_attributes(event.attributes or {})
     return size

@@ -25,16 +25,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.collector_processor.judge.model_clients import (
-    JudgeBudget,
-    JudgeOptions,
-    ModelClient,
-    ModelError,
-    ModelFunction,
-    judge_options,
-    load_judge_options,
-    model_client,
-)
+from goldspan.collector_processor.judge import model_clients
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.metrics.judge import (
     ACCURACY,
@@ -124,7 +115,7 @@ _CHARACTERS_A_TOKEN = 4
 class JudgeUsage:
     """What a judge has used so far. Thread-safe."""
 
-    def __init__(self, budget: JudgeBudget, clock: Callable[[], float]) -> None:
+    def __init__(self, budget: model_clients.JudgeBudget, clock: Callable[[], float]) -> None:
         self._budget, self._clock = budget, clock
         self._lock = threading.Lock()
         self._waiting, self._since = 0, 0.0
@@ -222,7 +213,7 @@ class Judge:
 
     def __init__(
         self,
-        model: ModelFunction | str | object = None,
+        model: model_clients.ModelFunction | str | object = None,
         *,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -235,14 +226,16 @@ class Judge:
 
         """
         given: Mapping[str, Any] = {"model": model, **options} if isinstance(model, str) else options
-        self.options: JudgeOptions = judge_options(given)
+        self.options: model_clients.JudgeOptions = model_clients.judge_options(given)
         self.usage = JudgeUsage(self.options.budget, clock)
         """What was used so far."""
         self.metric = ToolParameterAccuracy(
             self.ask, preset=self.options.preset, when=self.options.when, system_prompt=self.options.system_prompt
         )
         """What is asked, and what answers mean."""
-        self._client: ModelClient = model_client(None if isinstance(model, str) else model, self.options)
+        self._client: model_clients.ModelClient = model_clients.model_client(
+            None if isinstance(model, str) else model, self.options
+        )
         self._cache = AnswerCache(self.options.cache)
         self._sleep, self._clock, self._random = sleep, clock, random.Random()
         self._slots = threading.BoundedSemaphore(self.options.concurrency)
@@ -252,7 +245,7 @@ class Judge:
     @classmethod
     def from_file(cls, path: Path | str) -> Judge:
         """Make a judge of a file of options. Raises FileError and SettingsError."""
-        return cls(**load_judge_options(Path(path)).model_dump())
+        return cls(**model_clients.load_judge_options(Path(path)).model_dump())
 
     def __call__(self, session: Session, _golden: object = None, /) -> MetricScore:
         """Judge every call of a session, rejected requests aside."""
@@ -307,7 +300,7 @@ class Judge:
                         return NoAnswer(f"{used_up}; before: {failure.message}" if attempt else used_up)
                     seconds = min(self.options.timeout, max(self.usage.seconds_left, _SHORTEST))
                     reply = self._client(question, seconds)
-            except ModelError as error:
+            except model_clients.ModelError as error:
                 self.usage.add(tokens=-estimate)
                 failure = NoAnswer(error.message, error.detailed)
                 pause = (

@@ -22,15 +22,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from goldspan.collector_processor.server_urls import check_url
 from goldspan.scoring.errors import FileError, SettingsError
-from goldspan.scoring.goldens.documents import (
-    MistakeCollector,
-    Unreadable,
-    ValuePath,
-    nearest,
-    read_json,
-    read_text,
-    read_yaml,
-)
+from goldspan.scoring.goldens import documents
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown
 from goldspan.scoring.metrics.judge import JudgeAnswer, JudgePreset, Question, When
 
@@ -131,10 +123,10 @@ def load_judge_options(path: Path) -> JudgeOptions:
         FileError: every mistake, each with file, line and field.
 
     """
-    collector = MistakeCollector(str(path))
-    with suppress(Unreadable):
-        text = read_text(path, collector)
-        document = (read_json if path.suffix.lower() == ".json" else read_yaml)(text, collector)
+    collector = documents.MistakeCollector(str(path))
+    with suppress(documents.Unreadable):
+        text = documents.read_text(path, collector)
+        document = (documents.read_json if path.suffix.lower() == ".json" else documents.read_yaml)(text, collector)
         if not is_mapping(document):
             collector.add((), f"found {shown(document)}, expected a mapping such as `model: gpt-4.1-mini`")
         elif not document.get("model"):
@@ -150,13 +142,13 @@ def load_judge_options(path: Path) -> JudgeOptions:
     raise FileError(*collector.in_order())
 
 
-def _described(detail: Any) -> tuple[ValuePath, str]:
+def _described(detail: Any) -> tuple[documents.ValuePath, str]:
     """Return the path and the message of one of pydantic's errors."""
-    where: ValuePath = tuple(detail["loc"])
+    where: documents.ValuePath = tuple(detail["loc"])
     kind, found = detail["type"], shown(detail["input"])
     if kind == "extra_forbidden":
         known = list((JudgeBudget if len(where) > 1 and where[0] == "budget" else JudgeOptions).model_fields)
-        near = nearest(str(detail["loc"][-1]), known)
+        near = documents.nearest(str(detail["loc"][-1]), known)
         hint = f"did you mean `{near}`?" if near else f"there are {', '.join(known)}"
         return where, f"unknown field: {hint}"
     if kind == "value_error":

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 
+from goldspan.collector_processor.replay import summary_and_exit_code
 from goldspan.collector_processor.replay.intervals import LEVEL, fewer_by_chance
 from goldspan.collector_processor.replay.scored_runs import (
     NamedRun,
@@ -21,18 +22,6 @@ from goldspan.collector_processor.replay.scored_runs import (
     ScoredRun,
     ScoredSession,
     set_name,
-)
-from goldspan.collector_processor.replay.summary_and_exit_code import (
-    CoverageMode,
-    ExitDecision,
-    gaps,
-    is_gap,
-    nothing_found,
-    run_numbers,
-    session_names,
-    too_low,
-    totals,
-    unseen_goldens,
 )
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.results import CallResult, SessionResult
@@ -49,31 +38,33 @@ def decide_against(
     result: ScoringResult,
     *,
     recognised: int,
-    coverage: CoverageMode,
+    coverage: summary_and_exit_code.CoverageMode,
     fail_under: Fraction | None = None,
-) -> ExitDecision:
+) -> summary_and_exit_code.ExitDecision:
     """Decide what the result means for a build that only what got worse may break.
 
     It still fails if nothing was recognised, or below `fail_under`, where that is asked for as well.
     """
     regressions = tuple(regressions_since(baseline, result, coverage))
-    reasons = list(nothing_found(result, recognised))
+    reasons = list(summary_and_exit_code.nothing_found(result, recognised))
     if regressions:
         reasons.append(f"{counted(len(regressions), 'regression')} since {printable(Path(baseline.name).name)}")
-    reasons += too_low(totals(result), fail_under)
+    reasons += summary_and_exit_code.too_low(summary_and_exit_code.totals(result), fail_under)
     pairs = [(name, now, before) for name, now, before in _pairs(baseline.run, result) if before is not None]
     failed = [(name, now) for name, now, before in pairs if before.label == Label.FAIL]
     fixed = tuple(name for name, now in failed if now.verdict.label is Label.PASS)
     worse = {name for name, now, before in pairs if _is_worse(before, now, coverage)}
     known = frozenset(name for name, now in failed if now.verdict.label is Label.FAIL and name not in worse)
-    return ExitDecision(1 if reasons else 0, tuple(reasons), regressions, fixed, known)
+    return summary_and_exit_code.ExitDecision(1 if reasons else 0, tuple(reasons), regressions, fixed, known)
 
 
-def _is_worse(before: ScoredSession, now: SessionResult, coverage: CoverageMode) -> bool:
-    return any(_since("", before, now, strict=coverage is CoverageMode.STRICT))
+def _is_worse(before: ScoredSession, now: SessionResult, coverage: summary_and_exit_code.CoverageMode) -> bool:
+    return any(_since("", before, now, strict=coverage is summary_and_exit_code.CoverageMode.STRICT))
 
 
-def regressions_since(baseline: NamedRun, result: ScoringResult, coverage: CoverageMode) -> Iterator[str]:
+def regressions_since(
+    baseline: NamedRun, result: ScoringResult, coverage: summary_and_exit_code.CoverageMode
+) -> Iterator[str]:
     """Say what got worse, a sentence each.
 
     That is a session or a call that passed, or scored higher by the same criterion, or was evaluated where it no longer
@@ -82,13 +73,13 @@ def regressions_since(baseline: NamedRun, result: ScoringResult, coverage: Cover
     so do the runs of a session of which some failed before: they are worse where chance explains that in fewer than
     5 of 100 cases.
     """
-    strict = coverage is CoverageMode.STRICT
+    strict = coverage is summary_and_exit_code.CoverageMode.STRICT
     flaky = _flaky(baseline.run)
     for name, now, before in _pairs(baseline.run, result):
         if now.repeated or (_key(now), _id(now)) in flaky:
             continue
         if before is None:
-            if now.verdict.label is Label.FAIL or (strict and gaps(now)):
+            if now.verdict.label is Label.FAIL or (strict and summary_and_exit_code.gaps(now)):
                 yield f"{name}: new, {_worst_words(now)}"
             yield from (f"{name}, {line}" for line in _metrics((), now, strict=strict))
             continue
@@ -134,11 +125,13 @@ def _flaky_and_worse(flaky: _Runs, result: ScoringResult) -> Iterator[str]:
 def _pairs(document: ScoredRun, result: ScoringResult) -> Iterator[tuple[str, SessionResult, ScoredSession | None]]:
     """Pair each session of now with its own of before."""
     by_golden, by_run = _found_again(document)
-    numbers = run_numbers(result.sessions)
+    numbers = summary_and_exit_code.run_numbers(result.sessions)
     found = [by_run.get((_key(now), _id(now), run)) for now, (run, _) in zip(result.sessions, numbers, strict=True)]
     taken = {id(one) for one in found}
     others = {key: iter([one for one in group if id(one) not in taken]) for key, group in by_golden.items()}
-    for name, now, before in zip(session_names(result.sessions), result.sessions, found, strict=True):
+    for name, now, before in zip(
+        summary_and_exit_code.session_names(result.sessions), result.sessions, found, strict=True
+    ):
         if not now.has_golden and not now.metrics:
             continue
         by_pattern = now.golden is not None and now.golden.session is None
@@ -179,7 +172,7 @@ def _repeats(document: ScoredRun, result: ScoringResult, *, strict: bool) -> Ite
     for now in result.repeats:
         was = known.get((set_name(now.golden.golden_set), str(plain(now.golden.key))))
         if was is None:
-            unknown = now.label is not Label.PASS or any(map(gaps, now.runs))
+            unknown = now.label is not Label.PASS or any(map(summary_and_exit_code.gaps, now.runs))
             worse = now.label is Label.FAIL or (strict and unknown)
         else:
             worse = bool(_worse(was, now.verdict, comparable=False, strict=strict))
@@ -199,7 +192,7 @@ def _metrics(before: Iterable[ScoredMetric], now: SessionResult, *, strict: bool
 def _metric_worse(was: ScoredMetric | None, now: MetricResult, *, strict: bool) -> str:
     """Say how a metric with a threshold is worse than before, if it was there; nothing if it is not."""
     verdict = now.verdict
-    lost = strict and now.needs_golden and is_gap(verdict)
+    lost = strict and now.needs_golden and summary_and_exit_code.is_gap(verdict)
     failed = verdict.label is Label.FAIL
     if was is None:
         return f"new, {_words(verdict)}" if failed or lost else ""
@@ -236,7 +229,7 @@ def _worse(before: ScoredPart, now: Verdict, *, comparable: bool, strict: bool) 
 def _gone(document: ScoredRun, result: ScoringResult) -> Iterator[str]:
     unseen = {(set_name(one.golden_set), one.golden) for one in document.never_seen}
     seen = {(set_name(one.golden_set or ""), one.golden) for one in document.sessions if one.id is not None}
-    goldens = unseen_goldens(result)
+    goldens = summary_and_exit_code.unseen_goldens(result)
     for key, name in dict.fromkeys(((set_name(g.golden_set), plain(g.key)), printable(g.key)) for g in goldens):
         if key not in unseen:
             yield f"{name}: {'seen before' if key in seen else 'new'}, now {REASON_TEXT[Reason.GOLDEN_NEVER_SEEN]}"
@@ -244,7 +237,7 @@ def _gone(document: ScoredRun, result: ScoringResult) -> Iterator[str]:
 
 def _worst_words(now: SessionResult) -> str:
     if now.verdict.label is Label.PASS:
-        reasons: Iterable[Reason] = dict.fromkeys(gaps(now))
+        reasons: Iterable[Reason] = dict.fromkeys(summary_and_exit_code.gaps(now))
         return f"parts of it not evaluated ({', '.join(REASON_TEXT[reason] for reason in reasons)})"
     return _words(now.verdict)
 

@@ -15,15 +15,7 @@ from enum import StrEnum
 from statistics import fmean
 from typing import NamedTuple
 
-from goldspan.collector_processor.replay.intervals import (
-    LEVEL,
-    Interval,
-    chance_of,
-    corrected,
-    difference_interval,
-    unpaired_chance,
-    unpaired_interval,
-)
+from goldspan.collector_processor.replay import intervals
 from goldspan.collector_processor.replay.scored_runs import ScoredArgument, ScoredCall, ScoredSession, set_name
 from goldspan.scoring.results import ArgumentOutcome
 from goldspan.scoring.sessions import JsonValue
@@ -68,7 +60,7 @@ class ComparedRow:
     """Tasks that both sides have; of two samples, all."""
     before: float
     after: float
-    interval: Interval | None
+    interval: intervals.Interval | None
     """Of the difference; None where there are too few tasks."""
     chance: float
     """How often such a difference comes by chance alone; for tools and arguments corrected for their number."""
@@ -87,7 +79,7 @@ class ComparedRow:
         if self.before == self.after and not self.fixed and not self.broke:
             return Movement.SAME
         rose = self.difference > 0
-        if self.chance < 1 - LEVEL:
+        if self.chance < 1 - intervals.LEVEL:
             return Movement.IMPROVED if rose else Movement.REGRESSED
         if self.interval is not None and (self.interval.low > 0 or self.interval.high < 0):
             return Movement.PERHAPS_IMPROVED if rose else Movement.PERHAPS_REGRESSED
@@ -247,12 +239,12 @@ def _row(name: str, before: _Numbers, after: _Numbers) -> ComparedRow | None:
         was, now = [before[task] for task in both], [after[task] for task in both]
         differences = [one - other for one, other in zip(now, was, strict=True)]
         fixed, broke = sum(one > 0 for one in differences), sum(one < 0 for one in differences)
-        interval, chance = difference_interval(differences), chance_of(differences)
+        interval, chance = intervals.difference_interval(differences), intervals.chance_of(differences)
         return ComparedRow(name, len(both), fmean(was), fmean(now), interval, chance, fixed, broke)
     was, now = list(before.values()), list(after.values())
     if not was or not now:
         return None
-    interval, chance = unpaired_interval(was, now), unpaired_chance(was, now)
+    interval, chance = intervals.unpaired_interval(was, now), intervals.unpaired_chance(was, now)
     return ComparedRow(name, len(was) + len(now), fmean(was), fmean(now), interval, chance)
 
 
@@ -277,7 +269,7 @@ def _family(
         if row := _row(name, *(_means(side) for side in places)):
             rows.append(row)
     if correct:
-        chances = corrected([row.chance for row in rows])
+        chances = intervals.corrected([row.chance for row in rows])
         rows = [replace(row, chance=chance) for row, chance in zip(rows, chances, strict=True)]
     return tuple(sorted(rows, key=lambda row: (row.change is Movement.SAME, row.difference, row.name)))
 

@@ -29,15 +29,7 @@ from typing import Any
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Events
 from goldspan.collector_processor.engine.trace_machine import EngineStats
-from goldspan.collector_processor.replay.replay import (
-    QUIET_SPANS,
-    Consumer,
-    RecordScoring,
-    Replay,
-    ReplayRecord,
-    problems_of,
-    run_result,
-)
+from goldspan.collector_processor.replay import replay
 from goldspan.collector_processor.replay.trace_files import TraceFiles
 from goldspan.mappers.dialect_registry import DialectRegistry, UnreadSpan
 from goldspan.mappers.dialects.reading.protocol import Stack
@@ -68,11 +60,11 @@ def replay_in_parallel(
     *,
     jobs: int,
     progress: Progress,
-    consumers: Sequence[Consumer] = (),
-    quiet_spans: int = QUIET_SPANS,
+    consumers: Sequence[replay.Consumer] = (),
+    quiet_spans: int = replay.QUIET_SPANS,
     range_bytes: int = RANGE_BYTES,
     events: Events = Events.FINDINGS,
-) -> Replay:
+) -> replay.Replay:
     """Score recorded spans in so many processes, as `replay` does; problems are added to `files`.
 
     The registry must report to `files.problems`. Consumers are given each evaluation, in no particular order. The
@@ -94,10 +86,10 @@ def replay_in_parallel(
             raise GoldspanError(message) from None
     results = [result for share in shares for result in share.results]
     found = [problem for share in shares for problem in share.problems]
-    for problem in problems_of(found, [share.stats for share in shares], quiet_spans):
+    for problem in replay.problems_of(found, [share.stats for share in shares], quiet_spans):
         files.problems.append(problem)
-    return Replay(
-        run_result(results, goldens, files.problems),
+    return replay.Replay(
+        replay.run_result(results, goldens, files.problems),
         sum(one.spans for one in readings),
         sum(one.recognised for one in readings) or len(results),
         frozenset[tuple[str, Stack]]().union(*(one.stacks for one in readings)),
@@ -370,7 +362,7 @@ def _shares(readings: Sequence[_Reading], jobs: int) -> dict[str, int]:
 # 3: score.
 
 
-def _score_all(work: _Work, jobs: int, consumers: Sequence[Consumer]) -> list[_Share]:
+def _score_all(work: _Work, jobs: int, consumers: Sequence[replay.Consumer]) -> list[_Share]:
     """Score every share; the first in this process, which need not send its results to itself."""
     _take_up(work)
     with _processes(work, jobs - 1) as pool:
@@ -392,8 +384,8 @@ def _score_share(share: int) -> bytes:
         return _packed(_score(work, share, (lambda evaluation: file.write(_packed(evaluation)),)))
 
 
-def _score(work: _Work, share: int, consumers: Sequence[Consumer]) -> _Share:
-    scoring = RecordScoring(work.goldens, work.scorer, work.quiet_spans, consumers, work.events)
+def _score(work: _Work, share: int, consumers: Sequence[replay.Consumer]) -> _Share:
+    scoring = replay.RecordScoring(work.goldens, work.scorer, work.quiet_spans, consumers, work.events)
     for number, start in enumerate(work.starts[:-1]):
         for read, record in _records(work, number, share):
             scoring.feed(record, start + read)
@@ -402,14 +394,14 @@ def _score(work: _Work, share: int, consumers: Sequence[Consumer]) -> _Share:
     return _Share(list(scoring.results.values()), scoring.problems, scoring.stats)
 
 
-def _records(work: _Work, number: int, share: int) -> Iterator[tuple[int, ReplayRecord]]:
+def _records(work: _Work, number: int, share: int) -> Iterator[tuple[int, replay.ReplayRecord]]:
     """Yield the records of a range that belong to a share, in the order of the range."""
     registry = work.registry
     sources: list[_Source]
     index: _Index
     sources, index = pickle.loads(_file(work, number, ".index").read_bytes())
     resources = [registry.resource(resource) for _, resource in sources]
-    found: list[tuple[int, int, ReplayRecord]] = []
+    found: list[tuple[int, int, replay.ReplayRecord]] = []
     with _file(work, number).open("rb") as file:
         for trace_id, (at, size) in index.items():
             if work.share_of.get(trace_id) != share:

@@ -18,36 +18,9 @@ from importlib import resources
 from goldspan.collector_processor.replay.hints import HELP
 from goldspan.collector_processor.replay.summary_and_exit_code import RIGHT_CALLS, MetricTotals
 from goldspan.collector_processor.report.model import Report
+from goldspan.scoring import result_words as phrases
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
-from goldspan.scoring.result_words import (
-    OtherCall,
-    SessionMistake,
-    SessionWords,
-    arguments_of_call,
-    arguments_text,
-    call_facts,
-    call_hint,
-    call_note,
-    differences,
-    doubt_words,
-    expected_calls,
-    is_broken,
-    judged_calls,
-    kind_words,
-    made_calls,
-    may_be_absent,
-    metric_words,
-    not_compared,
-    other_calls,
-    passed_arguments,
-    preset_lines,
-    said_in,
-    session_facts,
-    session_notes,
-    turn_reason,
-    why_unknown,
-)
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, turn_name
 from goldspan.scoring.sessions import JsonValue, ToolCall
 from goldspan.scoring.verdict import Label, MetricCall, MetricResult, Reason
@@ -267,9 +240,9 @@ class _Mistakes:
     The filters work by style alone, so that the page needs no script for them.
     """
 
-    def __init__(self, sessions: Sequence[SessionWords]) -> None:
+    def __init__(self, sessions: Sequence[phrases.SessionWords]) -> None:
         self.counts = Counter(one.name for session in sessions for one in session.mistakes)
-        tools: dict[str, dict[str, SessionMistake]] = {}
+        tools: dict[str, dict[str, phrases.SessionMistake]] = {}
         for session in sessions:
             for one in session.mistakes:
                 tools.setdefault(one.tool, {})[one.name] = one
@@ -284,7 +257,7 @@ class _Mistakes:
     def _rarity(self, name: str) -> int:
         return -self.counts[name]
 
-    def classes(self, sessions: Iterable[SessionWords]) -> str:
+    def classes(self, sessions: Iterable[phrases.SessionWords]) -> str:
         """Return the classes of the mistakes that these sessions have."""
         found: dict[str, None] = {}
         for one in (one for session in sessions for one in session.mistakes):
@@ -293,7 +266,7 @@ class _Mistakes:
                     found[name] = None
         return "".join(f" {name}" for name in found)
 
-    def most_frequent(self, session: SessionWords) -> str:
+    def most_frequent(self, session: phrases.SessionWords) -> str:
         """Return the mistake of the session that most sessions have; what differs from its golden comes first."""
         differs = [one.name for one in session.mistakes if not one.place]
         names = differs or [one.name for one in session.mistakes]
@@ -375,7 +348,7 @@ def _sessions(label: Label, report: Report, mistakes: _Mistakes) -> Iterator[str
     if not of_label:
         return
     sessions = _worth_a_look(of_label)
-    groups: dict[str, list[SessionWords]] = {}
+    groups: dict[str, list[phrases.SessionWords]] = {}
     for session in sessions:
         groups.setdefault(_cause(session, label, mistakes), []).append(session)
     few = len(sessions) <= _MOST_OPEN
@@ -397,9 +370,9 @@ def _sessions(label: Label, report: Report, mistakes: _Mistakes) -> Iterator[str
     yield "</section>"
 
 
-def _worth_a_look(sessions: Sequence[SessionWords]) -> list[SessionWords]:
+def _worth_a_look(sessions: Sequence[phrases.SessionWords]) -> list[phrases.SessionWords]:
     """Leave out sessions without golden that did not fail, of which there may be any number, but for the first."""
-    kept: list[SessionWords] = []
+    kept: list[phrases.SessionWords] = []
     others = 0
     for session in sessions:
         others += not session.has_golden and not session.failed
@@ -408,9 +381,11 @@ def _worth_a_look(sessions: Sequence[SessionWords]) -> list[SessionWords]:
     return kept
 
 
-def _cause(session: SessionWords, label: Label, mistakes: _Mistakes) -> str:
+def _cause(session: phrases.SessionWords, label: Label, mistakes: _Mistakes) -> str:
     """Return the heading under which a session stands together with others."""
-    if label is not Label.FAIL and (broken := next((one.name for one in session.result.metrics if is_broken(one)), "")):
+    if label is not Label.FAIL and (
+        broken := next((one.name for one in session.result.metrics if phrases.is_broken(one)), "")
+    ):
         return broken
     if label is Label.NOT_EVALUATED and session.reason:
         return session.reason
@@ -419,7 +394,7 @@ def _cause(session: SessionWords, label: Label, mistakes: _Mistakes) -> str:
     return "everything right" if label is Label.PASS else session.explanation
 
 
-def _session(session: SessionWords, mistakes: _Mistakes, *, opened: bool) -> Iterator[str]:
+def _session(session: phrases.SessionWords, mistakes: _Mistakes, *, opened: bool) -> Iterator[str]:
     label = session.label.value
     yield f'<details class="session {label}{mistakes.classes([session])}" data-label="{label}"{_open(opened)}>'
     score = score_text(session.score).strip() if session.has_golden else ""
@@ -429,7 +404,7 @@ def _session(session: SessionWords, mistakes: _Mistakes, *, opened: bool) -> Ite
     badges = "".join(f' <span class="badge fail">{text}</span>' for text in texts)
     if session.first_difference:
         yield f'<code class="brief">{html_text(shorten(session.first_difference, _BRIEF))}</code> '
-    notes = filter(None, (session_notes(session.result), "" if session.has_golden else "no golden"))
+    notes = filter(None, (phrases.session_notes(session.result), "" if session.has_golden else "no golden"))
     yield f'<span class="note">{html_text(" · ".join(notes))}</span>{badges}</summary>'
     if session.reason:
         yield f'<p class="reason"><b>{html_text(session.reason)}.</b> {_prose(session.helps)}</p>'
@@ -438,12 +413,12 @@ def _session(session: SessionWords, mistakes: _Mistakes, *, opened: bool) -> Ite
         yield from _found_by(metric)
     for turn in session.result.turns:
         yield from _turn(session.result, turn)
-    yield f'<p class="facts">{html_text(" · ".join(session_facts(session)))}</p></details>'
+    yield f'<p class="facts">{html_text(" · ".join(phrases.session_facts(session)))}</p></details>'
 
 
 def _found_by(metric: MetricResult) -> Iterator[str]:
     """Yield the calls in which a metric that needs no golden found something wrong."""
-    found = [(turn, call) for turn, call in judged_calls(metric) if call.failures]
+    found = [(turn, call) for turn, call in phrases.judged_calls(metric) if call.failures]
     if found:
         yield f'<p class="found-by"><b>{html_text(metric.name)}</b> found:</p>'
     for turn, call in found:
@@ -460,7 +435,7 @@ def _metrics(metrics: Sequence[MetricResult]) -> Iterator[str]:
         threshold = "none" if one.threshold is None else number_text(one.threshold)
         badge = _badge(one.label, number_text(one.verdict.exact))
         yield f'<tr><th scope="row">{html_text(one.name)}</th><td>{badge}</td>'
-        yield f'<td data-head="threshold">{threshold}</td><td>{html_text(metric_words(one))} '
+        yield f'<td data-head="threshold">{threshold}</td><td>{html_text(phrases.metric_words(one))} '
         yield f'<span class="about">{html_text(one.description)}</span></td></tr>'
     yield "</tbody></table></div>"
 
@@ -471,34 +446,34 @@ def _turn(session: SessionResult, turn: TurnResult) -> Iterator[str]:
         yield f'<section class="turn {label}">'
     else:
         right = turn.label is Label.PASS and turn.verdict.exact == 1
-        notes = [turn_reason(turn), counted(len(turn.calls), "expected call") if turn.calls else ""]
+        notes = [phrases.turn_reason(turn), counted(len(turn.calls), "expected call") if turn.calls else ""]
         notes += ["too many calls to align exactly"] if turn.approximate else []
         yield f'<details class="turn {label}"{_open(not right)}><summary>'
         yield f"<h3>{_score_badge(turn.label, turn.verdict.exact)} {turn_name(turn)}"
         yield f' <span class="note">{html_text(" · ".join(filter(None, notes)))}</span></h3>'
-        if said := said_in(turn):
+        if said := phrases.said_in(turn):
             yield f' <span class="said">{html_text(said[:_LONG])}</span>'
         yield "</summary>"
     for doubt in turn.doubts:
-        yield f'<p class="note">{html_text(doubt_words(doubt))}</p>'
+        yield f'<p class="note">{html_text(phrases.doubt_words(doubt))}</p>'
     if turn.answer is not None:
         yield from _preset(session, turn, turn.answer.name)
     else:
         for call in turn.calls:
             yield from _call(call)
-        for other in other_calls(turn):
+        for other in phrases.other_calls(turn):
             yield from _other(other)
         if not turn.calls and not turn.unexpected_calls:
-            for made in made_calls(turn):
-                yield from _other(OtherCall(UNEXPECTED, "not judged", made))
+            for made in phrases.made_calls(turn):
+                yield from _other(phrases.OtherCall(UNEXPECTED, "not judged", made))
     yield "</section>" if whole else "</details>"
 
 
 def _preset(session: SessionResult, turn: TurnResult, name: str) -> Iterator[str]:
     """Return what a preset answered, and the calls it compared, each side in its order."""
-    yield f'<p class="answer"><b>{html_text(name)}</b> {html_text(" · ".join(preset_lines(turn)))}</p>'
-    expected = [(call.name, arguments_text(call.args)) for call in expected_calls(session, turn)]
-    made = [(call.name, arguments_of_call(call)) for call in made_calls(turn)]
+    yield f'<p class="answer"><b>{html_text(name)}</b> {html_text(" · ".join(phrases.preset_lines(turn)))}</p>'
+    expected = [(call.name, phrases.arguments_text(call.args)) for call in phrases.expected_calls(session, turn)]
+    made = [(call.name, phrases.arguments_of_call(call)) for call in phrases.made_calls(turn)]
     yield '<div class="wide sides"><table><thead><tr><th scope="col">expected calls</th>'
     yield '<th scope="col">actual calls</th></tr></thead><tbody><tr>'
     for side in (expected, made):
@@ -517,13 +492,13 @@ def _judged_call(turn: int, judged: MetricCall) -> Iterator[str]:
     badge = _badge(judged.label, score_text(judged.verdict.exact).strip())
     yield f'<details class="call {label}" open><summary>{badge} '
     yield f'<code>{html_text(call.name)}</code> <span class="note">{place}</span> '
-    yield f'<span class="brief">{html_text(shorten(arguments_of_call(call), _BRIEF))}</span></summary>'
+    yield f'<span class="brief">{html_text(shorten(phrases.arguments_of_call(call), _BRIEF))}</span></summary>'
     yield '<div class="wide found"><table><thead><tr><th scope="col">argument</th>'
     yield '<th scope="col" colspan="2">finding</th><th scope="col">kind</th></tr></thead><tbody>'
     for one in judged.failures:
         yield f'<tr class="mismatched"><th scope="row">{html_text(pointer_name(one.path) or "whole call")}</th>'
         yield f'<td colspan="2">{html_text(printable(one.words(include_values=True))[:_LONG])}</td>'
-        yield f'<td class="what">{html_text(kind_words(one))}</td></tr>'
+        yield f'<td class="what">{html_text(phrases.kind_words(one))}</td></tr>'
     yield "</tbody></table></div>"
     yield from _facts(call)
     yield "</details>"
@@ -537,11 +512,11 @@ def _call(call: CallResult) -> Iterator[str]:
     opened = label is not Label.PASS or score != 1
     yield f'<details class="call {label.value}"{_open(opened)}>'
     yield f"<summary>{_score_badge(label, score)} <code>{html_text(call.tool)}</code>"
-    if note := "; ".join(filter(None, (call_note(call).rstrip(":"), call_hint(call)))):
+    if note := "; ".join(filter(None, (phrases.call_note(call).rstrip(":"), phrases.call_hint(call)))):
         yield f' <span class="note {label.value}">{html_text(note)}</span>'
     if not opened:
-        expected = {one.name: one.expected_value for one in call.arguments} | not_compared(call)
-        yield f' <span class="brief">{html_text(shorten(arguments_text(expected), _BRIEF))}</span>'
+        expected = {one.name: one.expected_value for one in call.arguments} | phrases.not_compared(call)
+        yield f' <span class="brief">{html_text(shorten(phrases.arguments_text(expected), _BRIEF))}</span>'
     yield "</summary>"
     head = "actual" if call.aligned or call.actual is None else "nearest call"
     if rows := list(_rows(call, head)):
@@ -562,7 +537,7 @@ def _rows(call: CallResult, head: str) -> Iterator[str]:
     arguments = sorted(call.arguments, key=lambda one: one.outcome not in _WRONG)
     wrong = [one for one in arguments if one.outcome in _WRONG]
     yield from (_row(one, made, head) for one in wrong)
-    for name, value in not_compared(call).items():
+    for name, value in phrases.not_compared(call).items():
         cells = _two_cells(value_html(value), _NOTHING, head)
         yield _table_row("missing", name, cells, "✗ never called" if call.missing else "")
     yield from (_row(one, made, head) for one in arguments[len(wrong) :])
@@ -581,7 +556,7 @@ def _row(argument: ArgumentResult, made: ToolCall | None, head: str) -> str:
     if argument.outcome is ArgumentOutcome.MISMATCHED:
         casefold = argument.strategy == "casefold_exact"
         expected, actual = side_by_side(argument.expected_value, argument.actual_value, casefold=casefold)
-    if unknown := why_unknown(argument, made):
+    if unknown := phrases.why_unknown(argument, made):
         actual = f'<span class="none">{html_text(unknown)}</span>'
     cells = _two_cells(expected, actual, head)
     if argument.outcome is ArgumentOutcome.MATCHED and expected == actual:
@@ -614,12 +589,12 @@ def _value_or_nothing(value: JsonValue | Absence) -> str:
     return _NOTHING if isinstance(value, Absence) else value_html(value)
 
 
-def _other(other: OtherCall) -> Iterator[str]:
+def _other(other: phrases.OtherCall) -> Iterator[str]:
     call = other.call
     yield f'<details class="call aside"><summary><span class="badge aside">{other.mark}</span> '
     yield f'<code>{html_text(call.name)}</code> <span class="note">{other.words}</span> '
-    yield f'<span class="brief">{html_text(shorten(arguments_of_call(call), _BRIEF))}</span></summary>'
-    if arguments := list(passed_arguments(call)):
+    yield f'<span class="brief">{html_text(shorten(phrases.arguments_of_call(call), _BRIEF))}</span></summary>'
+    if arguments := list(phrases.passed_arguments(call)):
         yield '<div class="wide"><table><thead><tr><th scope="col">argument</th><th scope="col">actual</th></tr>'
         yield "</thead><tbody>"
         for name, value, hidden in arguments:
@@ -632,7 +607,7 @@ def _other(other: OtherCall) -> Iterator[str]:
 
 
 def _facts(call: ToolCall) -> Iterator[str]:
-    if facts := call_facts(call):
+    if facts := phrases.call_facts(call):
         yield f'<p class="facts">{html_text(" · ".join(facts))}</p>'
 
 
@@ -678,7 +653,7 @@ def _parts(value: JsonValue, other: JsonValue, indent: str, *, casefold: bool) -
     elif is_list(value) and is_list(other) and len(value) == len(other):
         items = [("", mine, True, its) for mine, its in zip(value, other, strict=True)]
         yield from _container("[]", items, value, indent, casefold=casefold)
-    elif not differences(value, other, casefold=casefold):
+    elif not phrases.differences(value, other, casefold=casefold):
         yield _json(value), False
     elif isinstance(value, str) and isinstance(other, str):
         yield from _string(value, other, casefold=casefold)
@@ -703,7 +678,7 @@ def _container(
         if not short:
             yield f"\n{inner}", False
         if not shared:
-            yield head + _json(mine), not may_be_absent(mine)
+            yield head + _json(mine), not phrases.may_be_absent(mine)
             continue
         yield head, False
         yield from _parts(mine, its, inner, casefold=casefold)

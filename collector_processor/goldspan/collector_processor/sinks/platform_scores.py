@@ -17,29 +17,19 @@ from urllib3.util import make_headers
 
 from goldspan.collector_processor.http_client import RETRYABLE_STATUS
 from goldspan.collector_processor.retrying_queue import SendResult
-from goldspan.collector_processor.sinks.score_exporter import (
-    CALL,
-    SESSION,
-    TURN,
-    Backend,
-    JsonApi,
-    Response,
-    Score,
-    ScoreExporter,
-    joined,
-)
+from goldspan.collector_processor.sinks import score_exporter
 from goldspan.scoring.json_values import is_dict, is_list
 
 _RETRYABLE_OR_UNKNOWN = RETRYABLE_STATUS | {404}
 """404: the trace or span is not known yet."""
 _PLACES: Mapping[str, tuple[str, str]] = {
-    CALL: ("/v1/span_annotations", "span_id"),
-    TURN: ("/v1/trace_annotations", "trace_id"),
-    SESSION: ("/v1/session_annotations", "session_id"),
+    score_exporter.CALL: ("/v1/span_annotations", "span_id"),
+    score_exporter.TURN: ("/v1/trace_annotations", "trace_id"),
+    score_exporter.SESSION: ("/v1/session_annotations", "session_id"),
 }
 
 
-class PhoenixScores(ScoreExporter):
+class PhoenixScores(score_exporter.ScoreExporter):
     """Writes evaluation events as annotations. The result id identifies them, so that a correction replaces them."""
 
     def __init__(
@@ -60,7 +50,7 @@ class PhoenixScores(ScoreExporter):
 
         """
         endpoint = endpoint or phoenix_address()
-        backend = PhoenixBackend(JsonApi(endpoint, phoenix_headers(api_key)))
+        backend = PhoenixBackend(score_exporter.JsonApi(endpoint, phoenix_headers(api_key)))
         super().__init__(backend, address=endpoint, patience=patience, max_waiting=max_waiting)
 
 
@@ -91,18 +81,18 @@ def phoenix_headers(api_key: str | None = None) -> dict[str, str]:
     return headers
 
 
-class PhoenixBackend(Backend):
+class PhoenixBackend(score_exporter.Backend):
     """Phoenix's REST API, `POST /v1/{span,trace,session}_annotations`."""
 
     name = "Phoenix"
 
-    def send(self, scores: Sequence[Score]) -> SendResult[Score]:
+    def send(self, scores: Sequence[score_exporter.Score]) -> SendResult[score_exporter.Score]:
         """Send the scores of each level to its own path.
 
         With `sync`, Phoenix rejects a whole request that has one unknown span. Without it, Phoenix loses scores of
         unknown spans silently. So the scores of a rejected batch are sent one by one.
         """
-        results: list[SendResult[Score]] = []
+        results: list[SendResult[score_exporter.Score]] = []
         for level in _PLACES:
             of_level = [one for one in scores if _level(one) == level]
             if not of_level:
@@ -112,21 +102,21 @@ class PhoenixBackend(Backend):
                 results += [self._send_level(level, [one]) for one in of_level]
             else:
                 results.append(answer)
-        return joined(results)
+        return score_exporter.joined(results)
 
-    def _send_level(self, level: str, scores: Sequence[Score]) -> SendResult[Score]:
+    def _send_level(self, level: str, scores: Sequence[score_exporter.Score]) -> SendResult[score_exporter.Score]:
         path, key = _PLACES[level]
         response = self._api.request("POST", f"{path}?sync=true", {"data": [_annotation(one, key) for one in scores]})
         return response.result(scores, _RETRYABLE_OR_UNKNOWN)
 
 
-def _level(score: Score) -> str:
-    if score.level == SESSION and score.session is None:
-        return TURN
-    return score.level if score.level in _PLACES else CALL
+def _level(score: score_exporter.Score) -> str:
+    if score.level == score_exporter.SESSION and score.session is None:
+        return score_exporter.TURN
+    return score.level if score.level in _PLACES else score_exporter.CALL
 
 
-def _annotation(score: Score, key: str) -> dict[str, Any]:
+def _annotation(score: score_exporter.Score, key: str) -> dict[str, Any]:
     place = {"span_id": score.span_id, "trace_id": score.trace_id, "session_id": score.session}
     result = {"label": score.label or None, "score": score.value, "explanation": score.explanation or None}
     return {
@@ -149,7 +139,7 @@ _RESULT_ID = "goldspan.result.id"
 """The result's id in the metadata of an assessment."""
 
 
-class MLflowScores(ScoreExporter):
+class MLflowScores(score_exporter.ScoreExporter):
     """Writes evaluation events as feedback. A correction replaces the feedback that it corrects."""
 
     def __init__(
@@ -171,7 +161,7 @@ class MLflowScores(ScoreExporter):
 
         """
         uri = tracking_uri or mlflow_address()
-        backend = MLflowBackend(JsonApi(uri, mlflow_headers(token)))
+        backend = MLflowBackend(score_exporter.JsonApi(uri, mlflow_headers(token)))
         super().__init__(backend, address=uri, patience=patience, max_waiting=max_waiting)
 
 
@@ -189,7 +179,7 @@ def mlflow_headers(token: str | None = None) -> dict[str, str]:
     return {}
 
 
-class MLflowBackend(Backend):
+class MLflowBackend(score_exporter.Backend):
     """MLflow's REST API, `POST /api/3.0/mlflow/traces/{trace}/assessments`, one request for each score.
 
     MLflow gives an assessment an id of its own. So the assessments of a trace are read before its first score is
@@ -198,16 +188,16 @@ class MLflowBackend(Backend):
 
     name = "MLflow"
 
-    def __init__(self, api: JsonApi) -> None:
+    def __init__(self, api: score_exporter.JsonApi) -> None:
         super().__init__(api)
         self._known: OrderedDict[str, str] = OrderedDict()
         self._read: OrderedDict[str, None] = OrderedDict()
 
-    def send(self, scores: Sequence[Score]) -> SendResult[Score]:
+    def send(self, scores: Sequence[score_exporter.Score]) -> SendResult[score_exporter.Score]:
         """Send the scores one by one, so that each is retried alone."""
-        return joined(self._write(score).result([score], _RETRYABLE_OR_UNKNOWN) for score in scores)
+        return score_exporter.joined(self._write(score).result([score], _RETRYABLE_OR_UNKNOWN) for score in scores)
 
-    def _write(self, score: Score) -> Response:
+    def _write(self, score: score_exporter.Score) -> score_exporter.Response:
         trace = f"tr-{score.trace_id}"
         if score.id not in self._known and trace not in self._read:
             response = self._api.request("GET", f"/api/3.0/mlflow/traces/{trace}")
@@ -246,7 +236,7 @@ def _put(remembered: OrderedDict[str, _Value], key: str, value: _Value) -> None:
         remembered.popitem(last=False)
 
 
-def _assessment(score: Score, trace: str) -> dict[str, Any]:
+def _assessment(score: score_exporter.Score, trace: str) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     assessment: dict[str, Any] = {
         "assessment_name": score.name,
@@ -263,7 +253,7 @@ def _assessment(score: Score, trace: str) -> dict[str, Any]:
         },
         "valid": True,
     }
-    return assessment | ({"span_id": score.span_id} if score.level == CALL else {})
+    return assessment | ({"span_id": score.span_id} if score.level == score_exporter.CALL else {})
 
 
 _RETRYABLE_WORDS = frozenset(map(str, RETRYABLE_STATUS))
@@ -271,7 +261,7 @@ _MAX_REASON = 200
 _CLOUD = "https://cloud.langfuse.com"
 
 
-class LangfuseScores(ScoreExporter):
+class LangfuseScores(score_exporter.ScoreExporter):
     """Writes evaluation events as scores: calls on observations, turns on traces, sessions on sessions.
 
     The result id is the score's id, so that a correction replaces it. A result without a number, which was not
@@ -298,7 +288,7 @@ class LangfuseScores(ScoreExporter):
 
         """
         host = host or langfuse_address()
-        backend = LangfuseBackend(JsonApi(host, langfuse_headers(public_key, secret_key)))
+        backend = LangfuseBackend(score_exporter.JsonApi(host, langfuse_headers(public_key, secret_key)))
         super().__init__(backend, address=host, patience=patience, max_waiting=max_waiting)
 
 
@@ -314,12 +304,12 @@ def langfuse_headers(public_key: str | None = None, secret_key: str | None = Non
     return make_headers(basic_auth=f"{public}:{secret}")
 
 
-class LangfuseBackend(Backend):
+class LangfuseBackend(score_exporter.Backend):
     """Langfuse's REST API, `POST /api/public/ingestion` with one `score-create` event for each score."""
 
     name = "Langfuse"
 
-    def send(self, scores: Sequence[Score]) -> SendResult[Score]:
+    def send(self, scores: Sequence[score_exporter.Score]) -> SendResult[score_exporter.Score]:
         """Send all scores in one request. Langfuse accepts scores before it knows their trace."""
         sent = {f"{number}-{score.id}": score for number, score in enumerate(scores)}
         now = datetime.now(UTC).isoformat()
@@ -331,11 +321,13 @@ class LangfuseBackend(Backend):
         return _not_accepted(sent, response) if response.status < 300 else response.result(scores)
 
 
-def _not_accepted(sent: Mapping[str, Score], response: Response) -> SendResult[Score]:
+def _not_accepted(
+    sent: Mapping[str, score_exporter.Score], response: score_exporter.Response
+) -> SendResult[score_exporter.Score]:
     """Read the errors of a multi-status response: each score has a status of its own."""
     errors = response.part("errors")
-    retry: list[Score] = []
-    rejected: list[Score] = []
+    retry: list[score_exporter.Score] = []
+    rejected: list[score_exporter.Score] = []
     reason = ""
     for error in errors if is_list(errors) else ():
         score = sent.get(str(error.get("id"))) if is_dict(error) else None
@@ -347,7 +339,7 @@ def _not_accepted(sent: Mapping[str, Score], response: Response) -> SendResult[S
     return SendResult(retry, rejected, reason)
 
 
-def _body(score: Score) -> dict[str, Any]:
+def _body(score: score_exporter.Score) -> dict[str, Any]:
     body: dict[str, Any] = {
         "id": score.id,
         "name": score.name if score.value is not None else f"{score.name}.label",
@@ -356,8 +348,8 @@ def _body(score: Score) -> dict[str, Any]:
         "comment": score.explanation or None,
         "metadata": {**score.metadata, "label": score.label},
     }
-    if score.level == SESSION and score.session is not None:
+    if score.level == score_exporter.SESSION and score.session is not None:
         return body | {"sessionId": score.session}
-    if score.level == CALL:
+    if score.level == score_exporter.CALL:
         return body | {"traceId": score.trace_id, "observationId": score.span_id}
     return body | {"traceId": score.trace_id}

@@ -23,23 +23,10 @@ from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
+from goldspan.mappers.assembly import turn_fragments
 from goldspan.mappers.assembly.joined_logs import with_logs
 from goldspan.mappers.assembly.shaped_calls import LaterShapes, with_shapes
 from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
-from goldspan.mappers.assembly.turn_fragments import (
-    Beyond,
-    CountedPairs,
-    Fragment,
-    Pair,
-    Pairs,
-    count_pairs,
-    fragment_without_ids,
-    fragments_of,
-    order_of,
-    pairs_besides,
-    take_out,
-    unchanged_fragments,
-)
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts
 from goldspan.mappers.spans import UndecodedSpan
 from goldspan.scoring.errors import Problem
@@ -74,7 +61,7 @@ class _Tree:
         """The id at its top, while that span is not seen."""
         self.spans: dict[str, SpanFacts] = {}
         self.logs: list[LogFacts] = []
-        self.fragments: list[Fragment] = []
+        self.fragments: list[turn_fragments.Fragment] = []
         """As of when it was last read."""
         self.listed = False
         """The fragments are among those of the trace."""
@@ -102,15 +89,15 @@ class TraceReading:
         """The tree of all spans, where their parents are not all that links them."""
         self._stale: dict[_Tree, None] = {}
         """Trees that new records concern."""
-        self._fragments: list[Fragment] = []
+        self._fragments: list[turn_fragments.Fragment] = []
         self._remote: set[str] = set()
         """Ids that a span from another process names as its parent."""
         self._groups: list[PlainSpanFacts] = []
         self._plain: dict[str, PlainSpan] | None = None
         """One version of each plain span; none until one of them is needed."""
-        self._pairs: CountedPairs = {}
+        self._pairs: turn_fragments.CountedPairs = {}
         """Session attributes of the spans."""
-        self._log_pairs: dict[Pair, None] = {}
+        self._log_pairs: dict[turn_fragments.Pair, None] = {}
         self._looked_beyond: dict[_Tree, None] = {}
         """Trees with turns whose session was looked for in the rest of the trace."""
         self._new_pairs = self._more_pairs = False
@@ -125,7 +112,7 @@ class TraceReading:
 
     def fragments(
         self, keys: Sequence[str], on_problem: Callable[[Problem], object], *, waiting: bool = True
-    ) -> list[Fragment]:
+    ) -> list[turn_fragments.Fragment]:
         """Return the fragments in the order of time: the same objects as before where nothing new concerns them.
 
         Args:
@@ -154,20 +141,24 @@ class TraceReading:
         for span_id in read.cut:
             words = "its parents lead back to this span; it was read as a root"
             on_problem(Problem("parent_cycle", words, f"{trace_id}/{span_id}"))
-        beyond = Beyond(lambda: self._pairs_beyond(tree), lambda: list(self._log_pairs))
-        cut = fragments_of if trace_id else fragment_without_ids
-        tree.fragments = unchanged_fragments(cut(read, keys, beyond), tree.fragments)
+        beyond = turn_fragments.Beyond(lambda: self._pairs_beyond(tree), lambda: list(self._log_pairs))
+        cut = turn_fragments.fragments_of if trace_id else turn_fragments.fragment_without_ids
+        tree.fragments = turn_fragments.unchanged_fragments(cut(read, keys, beyond), tree.fragments)
         tree.listed = True
         for fragment in tree.fragments:
-            insort(self._fragments, fragment, key=order_of)
+            insort(self._fragments, fragment, key=turn_fragments.order_of)
             self.waiting += fragment.waits_for_caller or fragment.waits_for_remote
         if beyond.used:
             self._looked_beyond[tree] = None
         else:
             self._looked_beyond.pop(tree, None)
 
-    def _pairs_beyond(self, tree: _Tree) -> list[Pair]:
-        return list(pairs_besides(self._pairs, (pair for span in tree.spans.values() for pair in span.session_keys)))
+    def _pairs_beyond(self, tree: _Tree) -> list[turn_fragments.Pair]:
+        return list(
+            turn_fragments.pairs_besides(
+                self._pairs, (pair for span in tree.spans.values() for pair in span.session_keys)
+            )
+        )
 
     # New records.
 
@@ -234,9 +225,9 @@ class TraceReading:
             self._new_pairs = self._new_pairs or pair not in self._log_pairs
             self._log_pairs[pair] = None
 
-    def _count(self, pairs: Pairs, change: int) -> None:
+    def _count(self, pairs: turn_fragments.Pairs, change: int) -> None:
         self._more_pairs = self._more_pairs or bool(pairs)
-        self._new_pairs |= count_pairs(self._pairs, pairs, change)
+        self._new_pairs |= turn_fragments.count_pairs(self._pairs, pairs, change)
 
     def _change(self, tree: _Tree) -> None:
         """Note that a tree is to be read again, and take its fragments from those of the trace."""
@@ -244,7 +235,7 @@ class TraceReading:
         if not tree.listed:
             return
         for fragment in tree.fragments:
-            take_out(self._fragments, fragment)
+            turn_fragments.take_out(self._fragments, fragment)
             self.waiting -= fragment.waits_for_caller or fragment.waits_for_remote
         tree.listed = False
 

@@ -12,21 +12,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source, at
+from goldspan.mappers.dialects.reading import value_parsing
 from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
 from goldspan.mappers.dialects.reading.model_messages import flat_messages
-from goldspan.mappers.dialects.reading.value_parsing import (
-    Unwrap,
-    args_and_kwargs,
-    decoded_dict,
-    first_of,
-    identifier,
-    inputs,
-    kwargs_only,
-    name_and_arguments,
-    only_text,
-    plain_text,
-    text_at,
-)
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
 from goldspan.scoring.json_values import is_dict, is_list, literal_at
@@ -43,7 +31,7 @@ _LANGCHAIN_JS = "@traceloop/instrumentation-langchain"
 
 def _first_argument(value: Any) -> Any:
     """Take the arguments out of `{"args": ["{...}"]}`; the first argument is JSON text, an object, or a `tool_call`."""
-    first = decoded_dict(at("args", 0)(value))
+    first = value_parsing.decoded_dict(at("args", 0)(value))
     if first is None:
         return value.get("args") if is_dict(value) else None  # text by itself has no name
     return first["args"] if first.get("type") == "tool_call" and is_dict(first.get("args")) else first
@@ -53,22 +41,24 @@ def _one_object(value: Any) -> Any:
     """As `args_and_kwargs`, where `kwargs` is the only argument of a function in JavaScript: also null, or a list."""
     if is_dict(value) and value.get("args") == [] and "kwargs" in value and not is_dict(value["kwargs"]):
         return {} if value["kwargs"] is None else [value["kwargs"]]
-    return args_and_kwargs(value)
+    return value_parsing.args_and_kwargs(value)
 
 
 def _any_envelope(value: Any) -> Any:
     if is_dict(value) and "input_str" in value:
-        return inputs(value)
-    return args_and_kwargs(value) if is_dict(value) and "args" in value else kwargs_only(value)
+        return value_parsing.inputs(value)
+    return (
+        value_parsing.args_and_kwargs(value) if is_dict(value) and "args" in value else value_parsing.kwargs_only(value)
+    )
 
 
-_ENVELOPES: dict[str, Unwrap] = {
+_ENVELOPES: dict[str, value_parsing.Unwrap] = {
     "": _any_envelope,  # Phoenix keeps no scope
-    "traceloop.tracer": args_and_kwargs,
+    "traceloop.tracer": value_parsing.args_and_kwargs,
     "@traceloop/node-server-sdk": _one_object,
-    "opentelemetry.instrumentation.mcp.instrumentation": name_and_arguments,
-    "opentelemetry.instrumentation.llamaindex": kwargs_only,
-    "opentelemetry.instrumentation.langchain": inputs,
+    "opentelemetry.instrumentation.mcp.instrumentation": value_parsing.name_and_arguments,
+    "opentelemetry.instrumentation.llamaindex": value_parsing.kwargs_only,
+    "opentelemetry.instrumentation.langchain": value_parsing.inputs,
     _LANGCHAIN_JS: _first_argument,
 }
 
@@ -77,7 +67,7 @@ def _named_by_message(attributes: Attributes, tool: ToolFacts) -> ToolFacts:
     """Take a LangChain.js tool's name from its result: the span has the name of the tool's class."""
     message = result_of(attributes.get("traceloop.entity.output"))
     given = at("args", 0)(attributes.get("traceloop.entity.input"))
-    call_id = tool.call_id or identifier(at("id")(given))
+    call_id = tool.call_id or value_parsing.identifier(at("id")(given))
     name = (message.name if message else "") or at("name")(given)
     if call_id and isinstance(name, str) and name:
         return replace(tool, name=name, call_id=call_id)
@@ -96,7 +86,7 @@ def _outcome(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFac
 
 def _first_message(value: Any) -> Any:
     """Take the user's text out of LangGraph's input, whose messages are pairs of role and text."""
-    return text_at("inputs", "messages", -1, 1)(value)
+    return value_parsing.text_at("inputs", "messages", -1, 1)(value)
 
 
 def _crew_history(outputs: Any) -> Any:
@@ -183,8 +173,8 @@ OPENLLMETRY = DialectTable(
     ),
     call_id=(
         Source("gen_ai.tool.call.id"),
-        Source("gen_ai.tool.call.arguments", take=text_at("kwargs", "tool_call_id")),
-        Source("traceloop.entity.output", take=text_at("tool_id")),
+        Source("gen_ai.tool.call.arguments", take=value_parsing.text_at("kwargs", "tool_call_id")),
+        Source("traceloop.entity.output", take=value_parsing.text_at("tool_id")),
     ),
     result=(
         Source("gen_ai.tool.call.result"),
@@ -197,10 +187,13 @@ OPENLLMETRY = DialectTable(
     ),
     input=(Source("gen_ai.input.messages"), Source(compute=flat_messages("gen_ai.prompt."))),
     user_text=(
-        Source("traceloop.entity.input", take=first_of(only_text, _first_message)),
-        Source("crewai.crew.tasks", take=text_at(0, "description")),
+        Source("traceloop.entity.input", take=value_parsing.first_of(value_parsing.only_text, _first_message)),
+        Source("crewai.crew.tasks", take=value_parsing.text_at(0, "description")),
     ),
-    answer=(Source("traceloop.entity.output", take=plain_text), Source("crewai.crew.result", take=plain_text)),
+    answer=(
+        Source("traceloop.entity.output", take=value_parsing.plain_text),
+        Source("crewai.crew.result", take=value_parsing.plain_text),
+    ),
     tool_definitions=(Source("gen_ai.tool.definitions"), Source("llm.request.functions", take=at())),
     agent=("gen_ai.agent.name",),
     tool_hook=_outcome,

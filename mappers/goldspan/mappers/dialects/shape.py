@@ -27,22 +27,13 @@ from goldspan.mappers.carrying_keys import (
     names_tool,
     words_of,
 )
+from goldspan.mappers.dialects.reading import model_messages
 from goldspan.mappers.dialects.reading.dialect_table import (
     DialectTable,
     asked_for_tools,
     error_of,
     is_named,
     returned_in,
-)
-from goldspan.mappers.dialects.reading.model_messages import (
-    CHOICE,
-    INPUT_EVENTS,
-    LazyMessages,
-    end_of_input,
-    event_message,
-    last_answer,
-    nested,
-    requests_in,
 )
 from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.value_parsing import describes_parameters, read_arguments, read_content
@@ -123,7 +114,7 @@ def _unflattened(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
             whole[key] = value
         else:
             lists.setdefault(key[: found.start()], {})[key[found.start() + 1 :]] = value
-    return {**whole, **{key: nested(below) for key, below in lists.items()}}
+    return {**whole, **{key: model_messages.nested(below) for key, below in lists.items()}}
 
 
 def _weight(messages: Iterable[Mapping[str, Any]]) -> int:
@@ -154,7 +145,7 @@ class _Look:
 
     def add(self, key: str, value: Any, event: str = "") -> None:
         """Look at an attribute of the span, or of one of its events."""
-        if isinstance(value, LazyMessages):
+        if isinstance(value, model_messages.LazyMessages):
             value = [*iter(value)]  # pyright: ignore - what a look holds is compared, and kept
         words = words_of(key)
         said = words | words_of(event)
@@ -416,12 +407,12 @@ def _look_at_values(view: SpanView) -> _Look:
 def _context_of(look: _Look, *, content: bool) -> ContextFacts:
     """Return the user's text, and the `content` that other metrics read."""
     inputs, outputs = look.spoken[False], look.spoken[True]
-    user_text = end_of_input(inputs).user_text if inputs else NO_CONTENT
+    user_text = model_messages.end_of_input(inputs).user_text if inputs else NO_CONTENT
     if not content:
         return ContextFacts(user_text)
     return ContextFacts(
         user_text,
-        last_answer(outputs) if outputs else NO_CONTENT,
+        model_messages.last_answer(outputs) if outputs else NO_CONTENT,
         read_content(inputs) if inputs else NO_CONTENT,
         read_content(look.definitions),
     )
@@ -434,9 +425,9 @@ def _look_at_event(look: _Look, event: EventView) -> None:
     if "exception" in words:
         look.error = look.error or str(attributes.get("exception.message") or "exception")
         return
-    if name in INPUT_EVENTS or name == CHOICE:
-        message = event_message(event)
-        look.said.setdefault(name == CHOICE, []).append(message)
+    if name in model_messages.INPUT_EVENTS or name == model_messages.CHOICE:
+        message = model_messages.event_message(event)
+        look.said.setdefault(name == model_messages.CHOICE, []).append(message)
         if role_of(message) == "tool":  # on a tool's own span these are what it was called with, and what it returned
             look.note_object(ValuePlace("content", name), attributes.get("content"), given=True)
         elif "message" in attributes:
@@ -454,11 +445,11 @@ def _look_at_event(look: _Look, event: EventView) -> None:
 def _model_of(look: _Look, attributes: Mapping[str, Any]) -> ModelFacts | None:
     """Return what a span says of a model call: by its messages, or as the kind of span that it says it is."""
     inputs, outputs = look.spoken[False], look.spoken[True]
-    requests = requests_in(outputs) if outputs else ()
+    requests = model_messages.requests_in(outputs) if outputs else ()
     speaks = any(role_of(one) == "assistant" for one in outputs)
     if not requests and not speaks and not look.of_model:
         return None
-    end = end_of_input(inputs)
+    end = model_messages.end_of_input(inputs)
     return ModelFacts(
         requests,
         end.answered,

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
+from goldspan.mappers.readers import span_tables
 from goldspan.mappers.readers.decompression import (
     ByteSource,
     OnBytes,
@@ -34,15 +35,6 @@ from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_json_lazy import LazyReader, LazyRequest, loads
 from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_STREAM, NO_RECORD, OnProblem
 from goldspan.mappers.readers.protobuf_framing import MAX_MESSAGE, Frames, Framing, framing_of
-from goldspan.mappers.readers.span_tables import (
-    BrokenParquetError,
-    ParquetMissingError,
-    is_parquet,
-    is_span_table,
-    otlp_of_span,
-    parquet_columns,
-    read_parquet,
-)
 from goldspan.mappers.spans import DecodedSpan, LogView, MarkedView, Markers, RecordView
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 from goldspan.scoring.json_values import is_list
@@ -244,11 +236,11 @@ def _looks_like_traces(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             head = opened_bytes(file, lambda _: None).ahead(HEAD)
-        if is_parquet(head):
-            return is_span_table(parquet_columns(path))
+        if span_tables.is_parquet(head):
+            return span_tables.is_span_table(span_tables.parquet_columns(path))
     except OSError:
         return False
-    except (ZstdMissingError, ParquetMissingError, BrokenParquetError):
+    except (ZstdMissingError, span_tables.ParquetMissingError, span_tables.BrokenParquetError):
         return True
     return may_be_json(head) or _framing(head) is not None
 
@@ -313,7 +305,7 @@ class _File:
                 yield document_of(value)
                 continue
             if isinstance(value, DecodedSpan):
-                yield otlp_of_span(value)
+                yield span_tables.otlp_of_span(value)
                 continue
             converted = as_otlp(value)
             if converted is not value and is_list(converted):
@@ -329,7 +321,7 @@ class _File:
             return ""
         if self._part is not None and self._part.start:
             return self._first_problem or "holds no span"
-        if is_parquet(self._head):
+        if span_tables.is_parquet(self._head):
             return self._first_problem or f"holds no table of spans; {_EXPECTED_COLUMNS}"
         return f"{self._what_it_is()}; {_EXPECTED}"
 
@@ -360,7 +352,7 @@ class _File:
                 source = opened_bytes(limited, self._broken, self._on_bytes)
                 self._head = source.ahead(HEAD)
                 framing = _framing(self._head)
-                if is_parquet(self._head):
+                if span_tables.is_parquet(self._head):
                     yield from self._table()
                 elif framing is not None:
                     yield from self._messages(Frames(source.buffered(), framing), loads)
@@ -370,7 +362,7 @@ class _File:
                     self.lines = text.lines
         except OSError as error:
             self._unusable = f"cannot be opened: {error.strerror or error}; name a trace file"
-        except (ZstdMissingError, ParquetMissingError) as error:
+        except (ZstdMissingError, span_tables.ParquetMissingError) as error:
             self._unusable = str(error)
 
     def _further_values(self, file: IO[bytes], part: FileRange, loads: Loads) -> Iterator[tuple[object, str]]:
@@ -385,10 +377,10 @@ class _File:
 
     def _table(self) -> Iterator[tuple[object, str]]:
         try:
-            for span in read_parquet(self._path, self._report, self._on_bytes):
+            for span in span_tables.read_parquet(self._path, self._report, self._on_bytes):
                 self._rows += 1
                 yield span, str(self._path)
-        except BrokenParquetError as error:
+        except span_tables.BrokenParquetError as error:
             self._broken(f"cannot be read further: {error}")
 
     def _open(self) -> contextlib.AbstractContextManager[IO[bytes]]:

@@ -17,20 +17,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from goldspan.mappers.readers.otlp_json import (
-    BadValueError,
-    JsonReader,
-    as_code,
-    as_flags,
-    as_kind,
-    decode_value,
-    event_views,
-    hex_id,
-    is_remote,
-    link_refs,
-    span_kind,
-    status_code,
-)
+from goldspan.mappers.readers import otlp_json
 from goldspan.mappers.spans import (
     ENTRY_KINDS,
     Encodable,
@@ -166,12 +153,12 @@ class LazyJsonSpan(Encodable):
         self._raw = raw
         self.scope_name = scope_name
         self.resource = resource
-        self.trace_id = hex_id(raw.trace_id, 32)
-        self.span_id = hex_id(raw.span_id, 16)
-        self.parent_id = hex_id(raw.parent_span_id, 16) if raw.parent_span_id else ""
+        self.trace_id = otlp_json.hex_id(raw.trace_id, 32)
+        self.span_id = otlp_json.hex_id(raw.span_id, 16)
+        self.parent_id = otlp_json.hex_id(raw.parent_span_id, 16) if raw.parent_span_id else ""
         start, end, kind = raw.start_time_unix_nano or 0, raw.end_time_unix_nano or 0, raw.kind
         self.start, self.end = start, end
-        self.kind = kind if type(kind) is int else span_kind(kind)
+        self.kind = kind if type(kind) is int else otlp_json.span_kind(kind)
         self.attributes: UndecodedAttributes[msgspec.Raw] = UndecodedAttributes(
             {pair.key: pair.value for pair in pairs or ()}, _value
         )
@@ -191,12 +178,12 @@ class LazyJsonSpan(Encodable):
 
     @property
     def parent_is_remote(self) -> bool:
-        return self._raw.flags is not None and is_remote(self._raw.flags)
+        return self._raw.flags is not None and otlp_json.is_remote(self._raw.flags)
 
     @property
     def status_code(self) -> int:
         status = self._raw.status
-        return 0 if status is None else status_code({"code": status.code})
+        return 0 if status is None else otlp_json.status_code({"code": status.code})
 
     @property
     def status_message(self) -> str:
@@ -205,11 +192,11 @@ class LazyJsonSpan(Encodable):
 
     @property
     def events(self) -> Sequence[EventView]:
-        return event_views(list(map(_decoded, raw))) if (raw := self._raw.events) else ()
+        return otlp_json.event_views(list(map(_decoded, raw))) if (raw := self._raw.events) else ()
 
     @property
     def links(self) -> Sequence[SpanRef]:
-        return link_refs(list(map(_decoded, self._raw.links or ())))
+        return otlp_json.link_refs(list(map(_decoded, self._raw.links or ())))
 
 
 def _decoded_span(encoded: bytes, scope_name: str, resource: ResourceView) -> LazyJsonSpan:
@@ -219,7 +206,7 @@ def _decoded_span(encoded: bytes, scope_name: str, resource: ResourceView) -> La
 class LazyReader:
     """Reads the lazy requests of a file that a `JsonReader` also reads."""
 
-    def __init__(self, plain: JsonReader) -> None:
+    def __init__(self, plain: otlp_json.JsonReader) -> None:
         self._plain = plain
         self._resources: dict[bytes, ResourceView] = {}
 
@@ -263,7 +250,7 @@ class LazyReader:
             if type(span.kind) is str or type(span.flags) is str or (status is not None and type(status.code) is str):
                 _check(span)
             view = LazyJsonSpan(span, scope_name, resource)
-        except (msgspec.DecodeError, BadValueError):
+        except (msgspec.DecodeError, otlp_json.BadValueError):
             return self._plain.span(_parsed(span), {"name": scope_name}, resource, place)
         self._plain.records += 1
         return view
@@ -280,11 +267,11 @@ class LazyReader:
 def _check(span: _Span) -> None:
     """Raise BadValueError for a field that the plain way reports, beside what its type excludes."""
     if isinstance(span.kind, str):
-        as_kind(span.kind)
+        otlp_json.as_kind(span.kind)
     if isinstance(span.flags, str):
-        as_flags(span.flags)
+        otlp_json.as_flags(span.flags)
     if span.status is not None and isinstance(span.status.code, str):
-        as_code(span.status.code)
+        otlp_json.as_code(span.status.code)
 
 
 def _parsed(span: _Span) -> dict[str, Any]:
@@ -366,10 +353,10 @@ def _skeleton(span: _PlainSpan) -> SpanOutline:
     span_id, parent_id, start, end, kind, flags = span
     return (
         span_id,
-        hex_id(parent_id, 16) if parent_id else "",
+        otlp_json.hex_id(parent_id, 16) if parent_id else "",
         start or 0,
         end or 0,
-        (flags is not None and is_remote(flags)) or span_kind(kind) in ENTRY_KINDS,
+        (flags is not None and otlp_json.is_remote(flags)) or otlp_json.span_kind(kind) in ENTRY_KINDS,
     )
 
 
@@ -378,7 +365,7 @@ def _value(raw: msgspec.Raw) -> Any:
         text = _text(raw).string_value  # most values are text
     except (msgspec.DecodeError, RecursionError):
         text = None
-    return decode_value(_decoded(raw)) if text is None else text
+    return otlp_json.decode_value(_decoded(raw)) if text is None else text
 
 
 def _decoded(raw: msgspec.Raw | bytes) -> Any:

@@ -8,15 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, cast
 
-from goldspan.mappers.spans import (
-    ENTRY_KINDS,
-    NO_ATTRIBUTES,
-    EventView,
-    LogView,
-    ResourceView,
-    SpanOutline,
-    UndecodedSpan,
-)
+from goldspan.mappers import spans
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import SpanRef
 
@@ -78,9 +70,9 @@ class SdkSpan:
         return description if isinstance(description, str) else ""
 
     @property
-    def events(self) -> Sequence[EventView]:
+    def events(self) -> Sequence[spans.EventView]:
         return [
-            EventView(str(event.name), _of_plain_types(event.attributes or NO_ATTRIBUTES))
+            spans.EventView(str(event.name), _of_plain_types(event.attributes or spans.NO_ATTRIBUTES))
             for event in self._span.events or ()
         ]
 
@@ -95,7 +87,7 @@ class SdkSpan:
         return name if isinstance(name, str) else ""
 
     @property
-    def resource(self) -> ResourceView:
+    def resource(self) -> spans.ResourceView:
         return self._reader.resource(self._span.resource)
 
 
@@ -108,7 +100,7 @@ def attributes_of(span: Any) -> Mapping[str, Any]:
     except AttributeError:
         pass
     attributes = span.attributes
-    return attributes if is_mapping(attributes) else NO_ATTRIBUTES
+    return attributes if is_mapping(attributes) else spans.NO_ATTRIBUTES
 
 
 _PLAIN_TYPES = frozenset({str, bool, int, float, bytes, type(None)})
@@ -136,12 +128,12 @@ plain_span: Callable[[Any], PlainSdkSpan] = attrgetter(
 """Takes the fields to keep of a span without markers. They are decoded on first use."""
 
 
-def undecoded(plain: PlainSdkSpan) -> UndecodedSpan:
+def undecoded(plain: PlainSdkSpan) -> spans.UndecodedSpan:
     """Return what `plain_span` took, with its id in front; `skeleton` reads the rest."""
     return (format(plain[1].span_id, "016x"), *plain[2:])
 
 
-def skeleton(span: UndecodedSpan) -> SpanOutline:
+def skeleton(span: spans.UndecodedSpan) -> spans.SpanOutline:
     """Return the place of a plain span."""
     span_id, parent, start, end, kind = span
     if parent is None or not parent.span_id:
@@ -151,7 +143,7 @@ def skeleton(span: UndecodedSpan) -> SpanOutline:
 
 def is_entry(kind: Any) -> bool:
     """Tell whether a span of this kind has its parent in another process."""
-    return _otlp_kind(kind) in ENTRY_KINDS
+    return _otlp_kind(kind) in spans.ENTRY_KINDS
 
 
 def _otlp_kind(kind: Any) -> int:
@@ -173,26 +165,26 @@ def log_event(value: Any) -> tuple[str, Mapping[str, Any]]:
     record = getattr(value, "log_record", value)
     name, attributes = getattr(record, "event_name", None), record.attributes
     inner = getattr(attributes, "_dict", attributes)  # as above
-    return (name if isinstance(name, str) else ""), inner if is_mapping(inner) else NO_ATTRIBUTES
+    return (name if isinstance(name, str) else ""), inner if is_mapping(inner) else spans.NO_ATTRIBUTES
 
 
 class SdkReader:
     """Makes views of SDK spans and log records; keeps one resource view for each SDK resource, a bounded number."""
 
     def __init__(self) -> None:
-        self._resources: dict[int, tuple[object, ResourceView]] = {}
+        self._resources: dict[int, tuple[object, spans.ResourceView]] = {}
 
     def view(self, span: object) -> SdkSpan:
         """Return the view of a finished span. What is not shaped like one raises `AttributeError` or `TypeError`."""
         return SdkSpan(span, self)
 
-    def log_view(self, value: Any) -> LogView:
+    def log_view(self, value: Any) -> spans.LogView:
         """Return the view of a log record as it is now: processors may change it later. Raises as `view` does."""
         record = getattr(value, "log_record", value)
         name, attributes = log_event(record)
         scope_name = getattr(getattr(value, "instrumentation_scope", None), "name", None)
         resource = getattr(value, "resource", None)
-        return LogView(
+        return spans.LogView(
             format(record.trace_id, "032x") if record.trace_id else "",
             format(record.span_id, "016x") if record.span_id else "",
             record.timestamp or record.observed_timestamp or 0,
@@ -203,13 +195,13 @@ class SdkReader:
             self.resource(getattr(record, "resource", None) if resource is None else resource),
         )
 
-    def resource(self, resource: object) -> ResourceView:
+    def resource(self, resource: object) -> spans.ResourceView:
         """Return the one view of this resource object."""
         known = self._resources.get(id(resource))
         if known is not None and known[0] is resource:
             return known[1]
         attributes = getattr(resource, "attributes", None)
-        view = ResourceView(_of_plain_types(attributes) if is_mapping(attributes) else NO_ATTRIBUTES)
+        view = spans.ResourceView(_of_plain_types(attributes) if is_mapping(attributes) else spans.NO_ATTRIBUTES)
         if len(self._resources) >= _MAX_RESOURCES:
             self._resources.clear()
         self._resources[id(resource)] = (resource, view)

@@ -31,6 +31,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.field_docstrings import describe_fields, field_docstrings
+from goldspan.scoring.goldens import golden_file_values
 from goldspan.scoring.goldens.argument_rules import NO_RULES, ArgumentRules, RulesOfSet, read_rules
 from goldspan.scoring.goldens.criterion_inheritance import (
     CALL_LEVEL,
@@ -58,23 +59,6 @@ from goldspan.scoring.goldens.golden import (
     GoldenSet,
     GoldenTurn,
     Repeat,
-)
-from goldspan.scoring.goldens.golden_file_values import (
-    Aliases,
-    Arguments,
-    Count,
-    FieldMistakes,
-    Globs,
-    Metrics,
-    OtherWrites,
-    Preset,
-    Result,
-    Rules,
-    Scalar,
-    Text,
-    Whole,
-    read_aliases,
-    refused,
 )
 from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.sessions import JsonValue
@@ -149,7 +133,7 @@ def _expected(error: ErrorDetails, name: str) -> str:
 def _validated(
     handler: Callable[[Any], Any],
     value: object,
-    mistakes: FieldMistakes,
+    mistakes: golden_file_values.FieldMistakes,
     entry: type[_Entry] | None = None,
     ignore: Collection[tuple[str, str | int | None]] = (),
 ) -> Any:
@@ -171,8 +155,10 @@ def _validated(
 
 def _alternatives(value: JsonValue, handler: Callable[[JsonValue], Any]) -> Any:
     if not is_list(value) or len(value) < 2:
-        raise refused(f"{found(value)}, expected a list of at least two lists of calls: [[...], [...]]")
-    mistakes = FieldMistakes()
+        raise golden_file_values.refused(
+            f"{found(value)}, expected a list of at least two lists of calls: [[...], [...]]"
+        )
+    mistakes = golden_file_values.FieldMistakes()
     for index, calls in enumerate(value):
         if is_list(calls) and calls and all(is_mapping(call) and call.get("optional") is True for call in calls):
             mistakes.add((index,), _NOTHING_NEEDED)
@@ -238,11 +224,11 @@ class _Entry(BaseModel):
         if not is_mapping(value):
             needed = [name for name, one in cls.model_fields.items() if one.is_required()]
             needed += [" or ".join(group) for group in cls.ONE_OF]
-            raise refused(
+            raise golden_file_values.refused(
                 f"{found(value)}, expected {cls.WHAT}: an object with {', '.join(needed or cls.model_fields)}"
             )
         levels = cast("list[CriterionMapping]", info.context)
-        mistakes = FieldMistakes()
+        mistakes = golden_file_values.FieldMistakes()
         above = criterion = levels[-1]
         if cls.LEVEL is not None and "criterion" in value:
             criterion = inherit(above, value["criterion"], cls.LEVEL, ("criterion",), mistakes.add)
@@ -265,7 +251,7 @@ class _Entry(BaseModel):
 
     @classmethod
     def _with_own_fields(
-        cls, value: Mapping[str, Any], criterion: CriterionMapping, mistakes: FieldMistakes
+        cls, value: Mapping[str, Any], criterion: CriterionMapping, mistakes: golden_file_values.FieldMistakes
     ) -> CriterionMapping:
         """Return the criterion with what fields say that stand for its own. What is wrong with them they tell."""
         del mistakes
@@ -319,19 +305,19 @@ class CallEntry(_Entry):
     NEVER_BOTH = (("optional", "forbidden"), ("args", "arguments"))
     OTHER_NAMES: ClassVar = {"args": "arguments"}
 
-    name: Text
+    name: golden_file_values.Text
     """the tool's name, as the agent's framework knows it"""
-    args: Arguments = Field(default={}, validation_alias=AliasChoices("args", "arguments"))
+    args: golden_file_values.Arguments = Field(default={}, validation_alias=AliasChoices("args", "arguments"))
     """the expected arguments by parameter name; others are reported, not scored"""
     optional: bool = False
     """the call may be left out; if it is made, it is scored outside the mean"""
     forbidden: bool = False
     """the call must not be made; without args, whatever its arguments; with the name *, whatever the tool"""
-    agent: Text = ""
+    agent: golden_file_values.Text = ""
     """the agent that makes the call"""
     status: Literal["succeeded", "failed", "unrecovered"] | None = None
     """how the call ends; unrecovered, of a forbidden call: it failed, and no later call of the tool succeeded"""
-    result: Result = None
+    result: golden_file_values.Result = None
     """what the call should return, for metrics that score it"""
     criterion: Annotated[Any, _criterion(CALL_LEVEL)] = None
     """what differs for this call from the criterion of its turn"""
@@ -421,9 +407,9 @@ class RepeatEntry(_Entry):
 
     WHAT = "a repeat"
 
-    runs: Whole
+    runs: golden_file_values.Whole
     """how many runs belong together"""
-    passes: Whole = 0
+    passes: golden_file_values.Whole = 0
     """how many of them must pass; all, where it is left out"""
 
     @classmethod
@@ -440,7 +426,7 @@ class _WithCalls(_Entry):
     """the calls expected here; none: nothing is expected"""
     any_of: Alternatives = []
     """lists of calls, any of which is right, in the place of `calls`; the best counts"""
-    call_counts: Annotated[dict[str, Count], Field(min_length=1)] = {}
+    call_counts: Annotated[dict[str, golden_file_values.Count], Field(min_length=1)] = {}
     """how often tools should be called, for metrics that count: {search: 2, book: "<= 1"}"""
 
     @classmethod
@@ -470,16 +456,16 @@ class TurnEntry(_WithCalls):
     LEVEL = TURN_LEVEL
     NEVER_BOTH = (("calls", "any_of"),)
 
-    user: Text = ""
+    user: golden_file_values.Text = ""
     """the user's message, by which the turn is found; white space is folded"""
-    turn_id: Text = ""
+    turn_id: golden_file_values.Text = ""
     """the framework's own id of the turn, by which it is found before `user`"""
     criterion: Annotated[Any, _criterion(TURN_LEVEL)] = None
     """what differs for this turn from the criterion of its golden"""
 
     @classmethod
     def _together(cls, given: _Given) -> Findings:
-        mistakes = FieldMistakes(super()._together(given))
+        mistakes = golden_file_values.FieldMistakes(super()._together(given))
         if given.above.get("scope") == "session":
             check_turn_of_whole_session(given.value.get("criterion"), ("criterion",), mistakes.add)
         return mistakes
@@ -505,27 +491,27 @@ class GoldenEntry(_WithCalls):
     OF_CRITERION = ("other_writes",)
     ONE_OF = (("session", "session_pattern", "attribute", "first_user_text"), ("turns", "calls", "any_of"))
 
-    session: Text = ""
+    session: golden_file_values.Text = ""
     """the id of the session it belongs to"""
-    session_pattern: Text = ""
+    session_pattern: golden_file_values.Text = ""
     """a glob that matches whole session ids, such as nightly-*-weather"""
-    attribute: Annotated[dict[str, Scalar], Field(min_length=1)] = {}
+    attribute: Annotated[dict[str, golden_file_values.Scalar], Field(min_length=1)] = {}
     """attributes that the session's spans or resource have: {test.case.name: weather in Paris}"""
-    first_user_text: Text = ""
+    first_user_text: golden_file_values.Text = ""
     """the first message of the user; white space is folded"""
     turns: list[TurnEntry] = []
     """what is expected, turn by turn"""
     repeat: RepeatEntry | None = None
     """scores the golden over several runs: {runs: 5, passes: 4}"""
-    other_writes: OtherWrites = "report"
+    other_writes: golden_file_values.OtherWrites = "report"
     """forbid: a call that writes and is not expected fails; report, the default: it is shown"""
     criterion: Annotated[Any, _criterion(GOLDEN_LEVEL)] = None
     """what differs for this golden from the criterion of its set"""
-    metrics: Metrics = ()
+    metrics: golden_file_values.Metrics = ()
     """what is scored beside tool_parameter_match: names, or thresholds by name"""
-    preset: Preset = None
+    preset: golden_file_values.Preset = None
     """another system's scorer, in the place of tool_parameter_match"""
-    description: Text = ""
+    description: golden_file_values.Text = ""
     """for people"""
 
     @classmethod
@@ -572,36 +558,36 @@ class GoldenSetEntry(_Entry):
 
     format: Annotated[int, Field(ge=1, le=1)] = 1
     """the format of this file: 1"""
-    golden_set: Text
+    golden_set: golden_file_values.Text
     """the name of the set, which results carry"""
-    version: Text = ""
+    version: golden_file_values.Text = ""
     """the version of the set, which results carry; quote numbers"""
-    description: Text = ""
+    description: golden_file_values.Text = ""
     """for people"""
     criterion: Annotated[Any, _criterion(SET_LEVEL)] = None
     """how calls are aligned, compared and aggregated; goldens inherit it"""
-    metrics: Metrics = ()
+    metrics: golden_file_values.Metrics = ()
     """what is scored beside tool_parameter_match: names, or thresholds by name"""
-    preset: Preset = None
+    preset: golden_file_values.Preset = None
     """another system's scorer, in the place of tool_parameter_match"""
-    aliases: Aliases = {}
+    aliases: golden_file_values.Aliases = {}
     """other names that tools have in traces: {get_weather: [weather.get]}"""
-    reads: Globs = ()
+    reads: golden_file_values.Globs = ()
     """tools that only read, with * as in get_*; then all others write whose names do not say that they read"""
-    writes: Globs = ()
+    writes: golden_file_values.Globs = ()
     """the tools that write, with * as in create_*; without `reads`, all others read"""
-    other_writes: OtherWrites = "report"
+    other_writes: golden_file_values.OtherWrites = "report"
     """forbid: a call that writes and is not expected fails; report, the default: it is shown"""
     forbidden: list[CallEntry] = []
     """calls that no session of the set may make: {name: delete_account}, {name: "*", status: unrecovered}"""
-    arguments: Rules = {}
+    arguments: golden_file_values.Rules = {}
     """how arguments are compared in the whole set, by tool.argument: {send.body: {$key_facts: true}}"""
     goldens: list[GoldenEntry]
     """one golden for each session"""
 
     @classmethod
     def _with_own_fields(
-        cls, value: Mapping[str, Any], criterion: CriterionMapping, mistakes: FieldMistakes
+        cls, value: Mapping[str, Any], criterion: CriterionMapping, mistakes: golden_file_values.FieldMistakes
     ) -> CriterionMapping:
         rules = _rules_of(value, lambda way, message: mistakes.add(("arguments", *way), message))
 
@@ -621,7 +607,7 @@ def _rules_of(document: Mapping[str, Any], note: Note = _say_nothing) -> RulesOf
     names: Mapping[str, str] = {}
     if aliases is not None:
         with suppress(PydanticCustomError, ValidationError):
-            names = read_aliases(aliases)
+            names = golden_file_values.read_aliases(aliases)
     return read_rules(given, document.get("goldens"), names, note)
 
 

@@ -11,15 +11,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from goldspan.scoring.grounding.dates import (
-    Day,
-    RelativeDay,
-    days_of,
-    is_range_name,
-    names_in_ranges,
-    relative_days_of,
-    times_of,
-)
+from goldspan.scoring.grounding import dates
 from goldspan.scoring.grounding.languages import in_english
 from goldspan.scoring.grounding.quantities import OPERATORS, Computed, Quantity, bounds_of, quantities_of
 from goldspan.scoring.grounding.words import letters_in, normalised, stem, words_of
@@ -107,9 +99,9 @@ class Conversation:
         self._with_unit: list[tuple[Quantity, int]] = []
         self._bounds: _Places[int] = _Places()
         self._numbers_read = 0
-        self._days: _Places[Day] = _Places()
+        self._days: _Places[dates.Day] = _Places()
         self._times: _Places[tuple[int, int]] = _Places()
-        self._relative: _Places[RelativeDay] = _Places()
+        self._relative: _Places[dates.RelativeDay] = _Places()
         self._ranges: _Places[str] = _Places()
         self._dates_read = 0
         self._computed: tuple[int, tuple[Computed, bool]] | None = None
@@ -333,22 +325,22 @@ class Conversation:
         for at in range(self._dates_read, passages):
             self._dates_read = at + 1
             text, letters = self.texts[at], self._letters_in(at)
-            for day in days_of(text, letters):
+            for day in dates.days_of(text, letters):
                 self._days.add(day, at)
-            for time in times_of(text, letters):
+            for time in dates.times_of(text, letters):
                 self._times.add(time, at)
             if self.passages[at].kind in _PEOPLE:
-                for relative in relative_days_of(text, letters):
+                for relative in dates.relative_days_of(text, letters):
                     self._relative.add(relative, at)
-                for name in names_in_ranges(text, letters):
+                for name in dates.names_in_ranges(text, letters):
                     self._ranges.add(name, at)
 
-    def day(self, day: Day, passages: int) -> int | None:
+    def day(self, day: dates.Day, passages: int) -> int | None:
         """Return the first passage that names a date, or a date with the same parts missing."""
         self._read_dates(passages)
         return self._days.first(day, passages)
 
-    def days(self, passages: int, limit: int = 100) -> list[tuple[Day, int]]:
+    def days(self, passages: int, limit: int = 100) -> list[tuple[dates.Day, int]]:
         """Return the latest dates of the first so many passages, the latest first, each with its passage."""
         self._read_dates(passages)
         return self._days.latest(passages, limit)
@@ -358,14 +350,14 @@ class Conversation:
         self._read_dates(passages)
         return self._times.latest(passages, limit)
 
-    def relative_days(self, passages: int, limit: int = 200) -> list[tuple[RelativeDay, int]]:
+    def relative_days(self, passages: int, limit: int = 200) -> list[tuple[dates.RelativeDay, int]]:
         """Return the words of relative dates that people and the assistant said, the latest first."""
         self._read_dates(passages)
         return self._relative.latest(passages, limit)
 
     def in_range(self, name: str, passages: int) -> bool:
         """Whether people named days of the week or months that one is of: `weekdays`, `January to June`."""
-        if not is_range_name(name):
+        if not dates.is_range_name(name):
             return False
         self._read_dates(passages)
         return self._ranges.first(name, passages) is not None

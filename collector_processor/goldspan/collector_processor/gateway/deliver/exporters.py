@@ -11,17 +11,7 @@ from datetime import UTC, datetime
 from urllib3.exceptions import HTTPError
 
 from goldspan.collector_processor import compression
-from goldspan.collector_processor.gateway.interfaces import (
-    MAX_SHOWN,
-    Delivered,
-    DeliveryResult,
-    Exporter,
-    ExportRequest,
-    Refused,
-    Retry,
-    read_error_message,
-    read_partial_success,
-)
+from goldspan.collector_processor.gateway import interfaces
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.http_client import (
     OTLP_RETRYABLE_STATUS,
@@ -49,10 +39,10 @@ class OtlpHttpExporter:
         context = destination.tls.context() if base.startswith("https:") else None
         self._client = HttpClient(base, connections=destination.connections, ssl_context=context)
 
-    def deliver(self, request: ExportRequest) -> DeliveryResult:
+    def deliver(self, request: interfaces.ExportRequest) -> interfaces.DeliveryResult:
         """Make one attempt."""
         if self._closed:
-            return Retry(None, "shutting down")
+            return interfaces.Retry(None, "shutting down")
         headers = dict(request.headers) | self._headers
         body = request.body
         if self._compression != "none":
@@ -61,7 +51,7 @@ class OtlpHttpExporter:
         try:
             response = self._client.request("POST", request.signal.path, body, headers, seconds=self._timeout)
         except (HTTPError, OSError, ValueError) as error:
-            return Retry(None, describe(error)[:MAX_SHOWN])
+            return interfaces.Retry(None, describe(error)[: interfaces.MAX_SHOWN])
         return _result(request, response)
 
     def close(self) -> None:
@@ -70,22 +60,24 @@ class OtlpHttpExporter:
         self._client.close()
 
 
-def _result(request: ExportRequest, response: HttpResponse) -> DeliveryResult:
+def _result(request: interfaces.ExportRequest, response: HttpResponse) -> interfaces.DeliveryResult:
     content_type = response.headers.get("content-type", "")
     if 200 <= response.status < 300:
         if response.unread:  # the status says that the request was accepted
-            return Delivered(message=f"the response could not be read: {response.unread}"[:MAX_SHOWN])
-        return read_partial_success(request, response.body, content_type)
-    message = read_error_message(response.body, is_json=content_type.startswith(_JSON))
+            return interfaces.Delivered(
+                message=f"the response could not be read: {response.unread}"[: interfaces.MAX_SHOWN]
+            )
+        return interfaces.read_partial_success(request, response.body, content_type)
+    message = interfaces.read_error_message(response.body, is_json=content_type.startswith(_JSON))
     reason = f"HTTP {response.status}: {message}" if message else f"HTTP {response.status}"
     if (
         response.status in OTLP_RETRYABLE_STATUS or response.status < 200
     ):  # below 200 the real response is still to come
-        return Retry(parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC)), reason)
-    return Refused(reason)
+        return interfaces.Retry(parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC)), reason)
+    return interfaces.Refused(reason)
 
 
-def open_exporter(destination: Destination) -> Exporter:
+def open_exporter(destination: Destination) -> interfaces.Exporter:
     """Make an exporter; it sends nothing yet. Raises SettingsError if its certificates cannot be used."""
     if destination.protocol == "grpc":
         # Imported when needed: gRPC takes 15 MiB of memory.
@@ -98,15 +90,15 @@ def open_exporter(destination: Destination) -> Exporter:
 class ExporterBySignal:
     """Sends each signal through its own exporter. A signal with none is dropped."""
 
-    def __init__(self, exporters: Mapping[Signal, Exporter | None]) -> None:
+    def __init__(self, exporters: Mapping[Signal, interfaces.Exporter | None]) -> None:
         self._exporters = exporters
 
-    def deliver(self, request: ExportRequest) -> DeliveryResult:
+    def deliver(self, request: interfaces.ExportRequest) -> interfaces.DeliveryResult:
         """Make one attempt."""
         exporter = self._exporters[request.signal]
-        return Delivered() if exporter is None else exporter.deliver(request)
+        return interfaces.Delivered() if exporter is None else exporter.deliver(request)
 
-    def replace(self, exporters: Mapping[Signal, Exporter | None]) -> None:
+    def replace(self, exporters: Mapping[Signal, interfaces.Exporter | None]) -> None:
         """Use these from now on, and close the others."""
         before, self._exporters = self._exporters, exporters
         _close(before)
@@ -116,7 +108,7 @@ class ExporterBySignal:
         _close(self._exporters)
 
 
-def _close(exporters: Mapping[Signal, Exporter | None]) -> None:
+def _close(exporters: Mapping[Signal, interfaces.Exporter | None]) -> None:
     for exporter in set(exporters.values()):
         if exporter is not None:
             exporter.close()

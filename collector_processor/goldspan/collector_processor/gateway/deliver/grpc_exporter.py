@@ -9,16 +9,7 @@ from typing import Any
 
 import grpc
 
-from goldspan.collector_processor.gateway.interfaces import (
-    GRPC_METHODS,
-    MAX_SHOWN,
-    DeliveryResult,
-    ExportRequest,
-    Refused,
-    Retry,
-    parse_retry_info,
-    read_partial_success,
-)
+from goldspan.collector_processor.gateway import interfaces
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.http_client import MAX_BODY
 from goldspan.collector_processor.otlp_signals import Signal
@@ -59,7 +50,7 @@ class OtlpGrpcExporter:
         else:
             self._channel = grpc.insecure_channel(target, options)
         self._calls: dict[Signal, Any] = {
-            signal: self._channel.unary_unary(method, None, None) for method, signal in GRPC_METHODS.items()
+            signal: self._channel.unary_unary(method, None, None) for method, signal in interfaces.GRPC_METHODS.items()
         }
         self._headers = {name.lower(): value for name, value in destination.headers.items()}
         use_gzip = destination.compression == "gzip"
@@ -67,10 +58,10 @@ class OtlpGrpcExporter:
         self._timeout = destination.timeout
         self._closed = False
 
-    def deliver(self, request: ExportRequest) -> DeliveryResult:
+    def deliver(self, request: interfaces.ExportRequest) -> interfaces.DeliveryResult:
         """Make one attempt."""
         if self._closed:
-            return Retry(None, "shutting down")
+            return interfaces.Retry(None, "shutting down")
         forwarded = tuple(header for header in request.headers if header[0] not in self._headers)
         try:
             content = self._calls[request.signal](
@@ -82,8 +73,8 @@ class OtlpGrpcExporter:
         except grpc.RpcError as error:
             return _result_of_error(error)
         except ValueError as error:  # another thread closed the channel
-            return Retry(None, str(error)[:MAX_SHOWN])
-        return read_partial_success(request, content)
+            return interfaces.Retry(None, str(error)[: interfaces.MAX_SHOWN])
+        return interfaces.read_partial_success(request, content)
 
     def close(self) -> None:
         """Close the channel."""
@@ -91,12 +82,12 @@ class OtlpGrpcExporter:
         self._channel.close()
 
 
-def _result_of_error(error: Any) -> DeliveryResult:
+def _result_of_error(error: Any) -> interfaces.DeliveryResult:
     code: grpc.StatusCode = error.code()
-    message = " ".join((error.details() or "").split())[:MAX_SHOWN]
+    message = " ".join((error.details() or "").split())[: interfaces.MAX_SHOWN]
     reason = f"gRPC {code.name}: {message}" if message else f"gRPC {code.name}"
     details = [value for key, value in error.trailing_metadata() or () if key == "grpc-status-details-bin"]
-    seconds = parse_retry_info(details[0]) if details else None
+    seconds = interfaces.parse_retry_info(details[0]) if details else None
     if code in RETRYABLE or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and seconds is not None):
-        return Retry(seconds, reason)
-    return Refused(reason)
+        return interfaces.Retry(seconds, reason)
+    return interfaces.Refused(reason)

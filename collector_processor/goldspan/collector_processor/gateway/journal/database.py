@@ -18,16 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.collector_processor.compression import crc32
-from goldspan.collector_processor.gateway.journal.body_log import (
-    BodyGoneError,
-    Identity,
-    identity,
-    is_at,
-    number_of,
-    size_of,
-    sync_folder,
-    write_private,
-)
+from goldspan.collector_processor.gateway.journal import body_log
 
 _FORMAT = 1
 """The version of the tables, in `pragma user_version`. Version 0 had no check sums."""
@@ -113,7 +104,7 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._log = b""
         """The log of transactions before SQLite opened it: it deletes what it does not recognise."""
-        self._open_files: dict[Path, Identity] = {}
+        self._open_files: dict[Path, body_log.Identity] = {}
         """Those that SQLite has open; it would go on with them when their names are gone."""
         self.size = 0
         """Bytes of all files of the database, as of the last transaction."""
@@ -162,10 +153,12 @@ class Database:
         except sqlite3.Error as error:
             raise OSError(f"the journal's database cannot be read: {error}") from error
         if row is None:
-            raise BodyGoneError("it is not in the journal's database")
+            raise body_log.BodyGoneError("it is not in the journal's database")
         if not _is_whole("outgoing", row):
             self.set_aside("outgoing", [number])
-            raise BodyGoneError(f"it was damaged in the journal's database, and kept in {self._set_aside_path.name}")
+            raise body_log.BodyGoneError(
+                f"it was damaged in the journal's database, and kept in {self._set_aside_path.name}"
+            )
         return bytes(row[3])
 
     def meta(self, key: str, value: str) -> str | None:
@@ -191,7 +184,7 @@ class Database:
     @property
     def log_size(self) -> int:
         """Bytes of the log of transactions. The file may have to grow by as many before they are free again."""
-        return size_of(self._parts["-wal"])
+        return body_log.size_of(self._parts["-wal"])
 
     def shrink(self, *, wholly: bool) -> None:
         """Give free pages back to the disk: some where there are many, or with `wholly` all, and the log too."""
@@ -280,18 +273,18 @@ class Database:
                 os.truncate(self._parts["-wal"], size)
 
     def _measure(self) -> None:
-        self.size = sum(map(size_of, self._parts.values()))
+        self.size = sum(map(body_log.size_of, self._parts.values()))
 
     def _note_files(self) -> None:
         for part in (self._parts[""], self._parts["-wal"]):
             if part not in self._open_files:
                 with contextlib.suppress(OSError):
-                    self._open_files[part] = identity(part)
+                    self._open_files[part] = body_log.identity(part)
 
     def restore(self) -> None:
         """Write the database again if the name of a file of it is gone or means another file. Raises `OSError`."""
         self._note_files()
-        gone = [part for part, wanted in self._open_files.items() if not is_at(part, wanted)]
+        gone = [part for part, wanted in self._open_files.items() if not body_log.is_at(part, wanted)]
         if not gone or self._connection is None:
             return
         if other := next((part for part in gone if part.exists()), None):
@@ -319,7 +312,7 @@ class Database:
         for ending in _ENDINGS[1:]:  # SQLite would apply the log to another database, too
             self._parts[ending].unlink(missing_ok=True)
         self._copy.replace(self.path)
-        sync_folder(self.path.parent)
+        body_log.sync_folder(self.path.parent)
 
     # Opening.
 
@@ -351,7 +344,7 @@ class Database:
             connection.text_factory = _text
             # The folder is this process's alone, and without shared memory nothing but the two files takes room.
             run("pragma locking_mode = exclusive")
-            if not size_of(self.path):  # an existing file keeps its own, and would be written
+            if not body_log.size_of(self.path):  # an existing file keeps its own, and would be written
                 run("pragma auto_vacuum = incremental")
             run("pragma journal_mode = wal")
             run(f"pragma synchronous = {'full' if self._full_sync else 'normal'}")
@@ -388,7 +381,7 @@ class Database:
                 raise sqlite3.DatabaseError(str(error)) from error
 
     def _check_structure(self, connection: sqlite3.Connection) -> None:
-        if size_of(self.path) <= _MAX_CHECKED:
+        if body_log.size_of(self.path) <= _MAX_CHECKED:
             result = connection.execute("pragma quick_check(1)").fetchone()[0]
             if result != "ok":
                 raise sqlite3.DatabaseError(result)
@@ -407,7 +400,7 @@ class Database:
             raise OSError(f"the journal's database cannot be read: {error}") from error
         log = log or _content(self._parts["-wal"])
         self.close()
-        number = 1 + max(map(number_of, self._damaged()), default=0)
+        number = 1 + max(map(body_log.number_of, self._damaged()), default=0)
         kept = self.path.with_name(f"{self.path.name}.unreadable-{number}")
         saved, lost = _saved_rows(self.path, log)
         try:
@@ -416,7 +409,7 @@ class Database:
             raise OSError(f"{self.path} is damaged ({error}) and cannot be replaced: {why}") from why
         self.is_new = False
         self.lost_requests |= any("outgoing" in one for one in lost) or not saved["outgoing"]
-        for old in sorted(self._damaged(), key=number_of)[:-_KEPT_DATABASES]:
+        for old in sorted(self._damaged(), key=body_log.number_of)[:-_KEPT_DATABASES]:
             for ending in _ENDINGS:
                 old.with_name(old.name + ending).unlink(missing_ok=True)
         counts = ", ".join(f"{len(rows)} of {table}" for table, rows in saved.items() if rows) or "none"
@@ -446,7 +439,7 @@ class Database:
                     part.replace(target)
                     moved.append((part, target))
             if log:
-                write_private(kept.with_name(f"{kept.name}-wal"), log)
+                body_log.write_private(kept.with_name(f"{kept.name}-wal"), log)
             self._take_copy()
             self._connection = self._connect()
         except (sqlite3.Error, OSError):
@@ -460,7 +453,7 @@ class Database:
             raise
 
     def _damaged(self) -> list[Path]:
-        return [one for one in self.path.parent.glob(f"{self.path.name}.unreadable-*") if number_of(one)]
+        return [one for one in self.path.parent.glob(f"{self.path.name}.unreadable-*") if body_log.number_of(one)]
 
 
 def _set_up(connection: sqlite3.Connection, statements: Iterable[str]) -> None:

@@ -24,16 +24,7 @@ import msgspec
 
 from goldspan.collector_processor.encoded_spans.call_records import SCHEMA
 from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
-from goldspan.collector_processor.gateway.journal.body_log import (
-    BodyLog,
-    LogEntry,
-    LogFullError,
-    Reserve,
-    identity,
-    is_at,
-    make_private,
-    size_of,
-)
+from goldspan.collector_processor.gateway.journal import body_log
 from goldspan.collector_processor.gateway.journal.database import (
     COLUMNS,
     Database,
@@ -134,9 +125,9 @@ class Changes:
 class RecoveredState:
     """What an earlier process left in the journal."""
 
-    bodies: list[LogEntry] = field(default_factory=list[LogEntry])
+    bodies: list[body_log.LogEntry] = field(default_factory=list[body_log.LogEntry])
     """Acknowledged and not done."""
-    retained: list[LogEntry] = field(default_factory=list[LogEntry])
+    retained: list[body_log.LogEntry] = field(default_factory=list[body_log.LogEntry])
     """Done, and kept for spans that may still turn out to be wanted."""
     parts: dict[int, tuple[bool, bytes]] = field(default_factory=dict[int, tuple[bool, bytes]])
     outgoing: list[Outgoing] = field(default_factory=list[Outgoing])
@@ -152,7 +143,7 @@ class Journal:
 
     def __init__(self, folder: Path, *, max_bytes: int, full_sync: bool = False) -> None:
         """Open a folder. Raises `OSError` if another process uses it or it cannot be written."""
-        make_private(folder, _FILES)
+        body_log.make_private(folder, _FILES)
         self.folder = folder
         self._lock_file = _locked(folder / "lock")
         try:
@@ -164,12 +155,12 @@ class Journal:
     def _open(self, max_bytes: int, *, full_sync: bool) -> None:
         folder = self.folder
         self._max_bytes = max_bytes
-        sizes = sum(size_of(one) for pattern in _FILES for one in folder.glob(pattern))
+        sizes = sum(body_log.size_of(one) for pattern in _FILES for one in folder.glob(pattern))
         room = min(max_bytes, sizes + _free_bytes(folder))
-        self._log = BodyLog(
+        self._log = body_log.BodyLog(
             folder, max_bytes=max_bytes, sync=full_sync, segment_bytes=min(_LARGEST_SEGMENT, room // 16)
         )
-        self._reserve = Reserve(folder / "reserve", min(_LARGEST_RESERVE, room // 32))
+        self._reserve = body_log.Reserve(folder / "reserve", min(_LARGEST_RESERVE, room // 32))
         self._reserved = self._reserve.size
         self._full: str | None = None
         """Why the disk takes nothing; None while it does."""
@@ -261,13 +252,13 @@ class Journal:
         """Files of received bodies that could not be read to their end; the next start reads them."""
         return len(self._log.unread)
 
-    def append(self, request: ExportRequest, received: float) -> LogEntry:
+    def append(self, request: ExportRequest, received: float) -> body_log.LogEntry:
         """Write a received body; returns once it is durable. Raises `LogFullError` or `OSError`."""
         if self._full is not None:
-            raise LogFullError(self._full)
+            raise body_log.LogFullError(self._full)
         if self.size + len(request.body) > (bound := self.bound):
             self._over_bound = self._said_over(bound)
-            raise LogFullError(self._over_bound)
+            raise body_log.LogFullError(self._over_bound)
         try:
             entry = self._log.append(request, received)
         except OSError as error:
@@ -280,7 +271,7 @@ class Journal:
         limit = "`journal.max_bytes`" if bound == self._max_bytes // 4 * 3 else "free space on its disk"
         return f"the journal has {self.size:,} bytes, as many as its {limit} allows"
 
-    def body(self, entry: LogEntry) -> bytes:
+    def body(self, entry: body_log.LogEntry) -> bytes:
         """Read a body. Raises `BodyGoneError` if it is gone, or `OSError`: then try again."""
         return self._log.body(entry)
 
@@ -356,8 +347,8 @@ class Journal:
         Raises `OSError` if the folder cannot be written, or now belongs to another process.
         """
         lock = self.folder / "lock"
-        if not is_at(lock, identity(self._lock_file)):
-            make_private(self.folder, ())
+        if not body_log.is_at(lock, body_log.identity(self._lock_file)):
+            body_log.make_private(self.folder, ())
             before, self._lock_file = self._lock_file, _locked(lock)
             os.close(before)
         if not os.access(self.folder, os.W_OK):

@@ -28,21 +28,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from goldspan.collector_processor.emit.otlp_encoding import encoded_field, varint
 from goldspan.collector_processor.otlp_signals import REQUEST_MESSAGES, Signal
-from goldspan.mappers.readers.otlp_json import (
-    BadValueError,
-    as_boolean,
-    as_bytes,
-    as_enum,
-    as_id,
-    as_integer,
-    as_number,
-    as_text,
-    decode_attributes,
-    decode_value,
-    encode_attributes,
-    encode_value,
-    enum_names,
-)
+from goldspan.mappers.readers import otlp_json
 from goldspan.scoring.json_values import is_dict, is_list
 
 JSON_BYTES_A_VALUE = 8
@@ -247,7 +233,7 @@ class _Message:
 
     def __call__(self, value: object, left_out: ConvertedRequest, depth: int) -> dict[str, Any]:
         if not is_dict(value):
-            raise _InvalidValue(str(BadValueError(value, "an object")))
+            raise _InvalidValue(str(otlp_json.BadValueError(value, "an object")))
         self._check(depth)
         fields = self._fields or self._look_up()
         arguments: dict[str, Any] = {}
@@ -258,7 +244,7 @@ class _Message:
             name, scalar, convert, _ = found
             try:
                 arguments[name] = convert(item, left_out, depth) if scalar is None else scalar(item)
-            except (BadValueError, _InvalidValue) as error:
+            except (otlp_json.BadValueError, _InvalidValue) as error:
                 self._leave_out(name, key, error, left_out)
         return arguments
 
@@ -280,7 +266,7 @@ class _Message:
                 continue
             try:
                 encoded[one.name] = one.encode(part, left_out, depth)
-            except (BadValueError, _InvalidValue) as error:
+            except (otlp_json.BadValueError, _InvalidValue) as error:
                 self._leave_out(one.name, key, error, left_out)
         return b"".join(encoded.values())
 
@@ -312,7 +298,7 @@ def _as_in_files(value: _Message) -> Callable[[Any, ConvertedRequest, int], dict
         except _InvalidValue as error:
             if error.is_fatal:
                 raise
-            return value(encode_value(decode_value(found)), left_out, depth)
+            return value(otlp_json.encode_value(otlp_json.decode_value(found)), left_out, depth)
 
     return read
 
@@ -377,7 +363,7 @@ class _MessageList:
     def convert(self, value: Any, left_out: ConvertedRequest, depth: int, first: int = 0) -> list[dict[str, Any]]:
         """Return the items as their message takes them; `first` is the index of the first."""
         if self._are_pairs and is_dict(value):
-            value = encode_attributes(decode_attributes(value))
+            value = otlp_json.encode_attributes(otlp_json.decode_attributes(value))
         converted: list[dict[str, Any]] = []
         read = self._read
         for index, item in enumerate(_list(value), first):
@@ -447,26 +433,28 @@ def _scalar(one: FieldDescriptor) -> Callable[[Any], object]:
     if one.type in _INTEGERS:
         bits, signed = _INTEGERS[one.type]
         least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-        return partial(as_integer, least=least, most=most)
+        return partial(otlp_json.as_integer, least=least, most=most)
     if one.enum_type is not None:
-        return partial(as_enum, numbers=enum_names({each.name: each.number for each in one.enum_type.values}))
+        return partial(
+            otlp_json.as_enum, numbers=otlp_json.enum_names({each.name: each.number for each in one.enum_type.values})
+        )
     if one.type == FieldDescriptor.TYPE_BYTES:
         size = _HEX_BYTES.get(one.name)
-        return as_bytes if size is None else partial(as_id, size=size)
+        return otlp_json.as_bytes if size is None else partial(otlp_json.as_id, size=size)
     return {
         FieldDescriptor.TYPE_STRING: _text,
-        FieldDescriptor.TYPE_BOOL: as_boolean,
-        FieldDescriptor.TYPE_DOUBLE: as_number,
+        FieldDescriptor.TYPE_BOOL: otlp_json.as_boolean,
+        FieldDescriptor.TYPE_DOUBLE: otlp_json.as_number,
     }[one.type]
 
 
 def _text(value: object) -> str | bytes:
     if type(value) is str and value.isascii():
         return value
-    return as_text(value).encode("utf-8", "replace")
+    return otlp_json.as_text(value).encode("utf-8", "replace")
 
 
 def _list(value: object) -> Sequence[Any]:
     if not is_list(value):
-        raise BadValueError(value, "a list")
+        raise otlp_json.BadValueError(value, "a list")
     return value

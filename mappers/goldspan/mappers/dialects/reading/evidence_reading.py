@@ -15,15 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.model_messages import (
-    LazyMessages,
-    input_events,
-    message_of_leaves,
-    output_events,
-    said_in,
-    since_the_model,
-    whole_history,
-)
+from goldspan.mappers.dialects.reading import model_messages
 from goldspan.mappers.dialects.reading.value_parsing import identifier, is_redacted
 from goldspan.mappers.span_facts import (
     NO_EVIDENCE,
@@ -233,7 +225,9 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
 
 def _add_events(values: tuple[list[Any], list[Any]], span: SpanView) -> None:
     """Add the messages in events: what a model was given, and what it said."""
-    for out, messages in enumerate((input_events(span, NO_ATTRIBUTES), output_events(span, NO_ATTRIBUTES))):
+    for out, messages in enumerate(
+        (model_messages.input_events(span, NO_ATTRIBUTES), model_messages.output_events(span, NO_ATTRIBUTES))
+    ):
         values[out].extend((messages,) if messages is not None else ())
 
 
@@ -243,13 +237,13 @@ def _with_lists(
     """Return the messages of numbered attributes before those that other attributes hold."""
 
     def message(leaves: Mapping[str, str]) -> Mapping[str, Any]:
-        return message_of_leaves({leaf: attributes[key] for leaf, key in leaves.items()})
+        return model_messages.message_of_leaves({leaf: attributes[key] for leaf, key in leaves.items()})
 
     found: tuple[list[Any], list[Any]] = ([], [])
     for base, leaves in lists.items():
         whole = max(leaves) == len(leaves) - 1
         says = _read_key(base)
-        messages = LazyMessages([leaves[number] for number in sorted(leaves)], message, whole=whole)
+        messages = model_messages.LazyMessages([leaves[number] for number in sorted(leaves)], message, whole=whole)
         found[says is not None and says.out].append(messages)
     return found[0] + values[0], found[1] + values[1]
 
@@ -262,7 +256,7 @@ def _requests(said: Sequence[Any]) -> tuple[RequestEvidence, ...]:
     for output in said:
         found: list[RequestEvidence] = []
         response, answered = 0, False
-        for message in said_in(output):
+        for message in model_messages.said_in(output):
             if message.role in {"user", "tool"}:
                 answered = True
             elif message.requests:
@@ -284,7 +278,7 @@ def _asked(request: MessageRequest, response: int) -> RequestEvidence:
 
 def _input(given: Sequence[Any]) -> tuple[tuple[ResultEvidence, ...], bool | None, tuple[str, ...] | None]:
     for messages in given:
-        end = tuple(since_the_model(messages))
+        end = tuple(model_messages.since_the_model(messages))
         if not any([message.role for message in end]):  # noqa: C419 - two or three messages: a generator costs more
             continue
         last = [bool(one.results) for one in end if one.results or one.role == "user"]
@@ -302,7 +296,7 @@ def _result(result: MessageResult) -> ResultEvidence:
 
 def _users(messages: object) -> tuple[str, ...] | None:
     """Return digests of what users said: where the model had finished, not where it waits for a tool."""
-    history = whole_history(messages)
+    history = model_messages.whole_history(messages)
     if history is None:
         return None
     users: list[str] = []

@@ -13,20 +13,7 @@ from goldspan.scoring.grounding.dates import Day, days_of
 from goldspan.scoring.grounding.quantities import as_number, quantities_of, same
 from goldspan.scoring.grounding.words import letters_in, normalised, words_of
 from goldspan.scoring.json_values import is_mapping, is_number, is_sequence, shown
-from goldspan.scoring.matchers.matcher import (
-    VALUE,
-    Asks,
-    Expected,
-    Matcher,
-    MatcherKind,
-    MatcherReader,
-    Options,
-    ValuePath,
-    asked_by,
-    best_of,
-    holds_matchers,
-    score_of,
-)
+from goldspan.scoring.matchers import matcher
 from goldspan.scoring.sessions import WORD_WITH_SIGNS, EarlierCalls, JsonValue
 
 _LONGEST_TEXT = 100_000
@@ -117,19 +104,19 @@ def _form(token: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyFacts(Matcher):
+class KeyFacts(matcher.Matcher):
     """Matches a text that says all facts, and makes up no id that looks like one of them.
 
     An id is made up if it is none of the facts, and is not recorded in the session before the call.
     """
 
-    facts: tuple[Expected, ...]
+    facts: tuple[matcher.Expected, ...]
     """Numbers, dates, ids and words; a matcher wants a word, a number or a date of the text that it matches."""
 
     @property
-    def asks(self) -> Asks:
+    def asks(self) -> matcher.Asks:
         """What was said and returned, if there are ids that may be made up."""
-        return Asks.CONTENT if any(map(_is_id, self.facts)) else asked_by(*self.facts)
+        return matcher.Asks.CONTENT if any(map(_is_id, self.facts)) else matcher.asked_by(*self.facts)
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return 1 for a text with all facts."""
@@ -139,8 +126,8 @@ class KeyFacts(Matcher):
         written, inside = WrittenText(text), rule.by("exact")
         scores: list[Fraction | None] = []
         for fact in self.facts:
-            if holds_matchers(fact):
-                scores.append(best_of(score_of(fact, one, inside, earlier) for one in written.pieces()))
+            if matcher.holds_matchers(fact):
+                scores.append(matcher.best_of(matcher.score_of(fact, one, inside, earlier) for one in written.pieces()))
             else:
                 scores.append(ONE if written.says(fact) else ZERO)
         if ZERO in scores:
@@ -159,7 +146,7 @@ class KeyFacts(Matcher):
         return [one for one in written.tokens if _form(squashed(one)) in forms and squashed(one) not in ids]
 
 
-def _is_id(fact: Expected) -> bool:
+def _is_id(fact: matcher.Expected) -> bool:
     return isinstance(fact, str) and _MASKED.fullmatch(fact.strip("#").casefold()) is not None and not _DATE.match(fact)
 
 
@@ -180,7 +167,9 @@ def _is_measure(token: str) -> bool:
     return re.fullmatch(r"\d+(?:\.\d+)?[^\W\d_]{1,4}", token) is not None
 
 
-def _read_key_facts(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
+def _read_key_facts(
+    value: JsonValue, _: matcher.Options, where: matcher.ValuePath, reader: matcher.MatcherReader
+) -> matcher.Expected:
     inside = (*where, "$key_facts")
     if isinstance(value, str) and value.strip():
         return KeyFacts(facts_of(value))
@@ -189,7 +178,9 @@ def _read_key_facts(value: JsonValue, _: Options, where: ValuePath, reader: Matc
         return None
     facts = tuple(reader.read(one, (*inside, index)) for index, one in enumerate(value))
     for index, fact in enumerate(facts):
-        if not (holds_matchers(fact) or is_number(fact) or (isinstance(fact, str) and words_of(normalised(fact)))):
+        if not (
+            matcher.holds_matchers(fact) or is_number(fact) or (isinstance(fact, str) and words_of(normalised(fact)))
+        ):
             reader.mistake((*inside, index), f"found {shown(fact)}, expected a number, or text with letters or digits")
     return KeyFacts(facts)
 
@@ -198,7 +189,7 @@ def _read_key_facts(value: JsonValue, _: Options, where: ValuePath, reader: Matc
 
 
 @dataclass(frozen=True, slots=True)
-class Alphanumeric(Matcher):
+class Alphanumeric(matcher.Matcher):
     """Matches values whose texts have the same letters and digits, whatever their case, spaces and punctuation.
 
     Numbers equal texts that hold them.
@@ -225,23 +216,25 @@ def _bare(value: JsonValue) -> JsonValue:
     return squashed(normalised(value)) or value if isinstance(value, str) else value
 
 
-def _read_alphanumeric(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
-    if holds_matchers(reader.read(value, (*where, "$alphanumeric"))):
+def _read_alphanumeric(
+    value: JsonValue, _: matcher.Options, where: matcher.ValuePath, reader: matcher.MatcherReader
+) -> matcher.Expected:
+    if matcher.holds_matchers(reader.read(value, (*where, "$alphanumeric"))):
         reader.mistake((*where, "$alphanumeric"), "found a matcher inside, expected plain values")
     return Alphanumeric(value)
 
 
 KINDS = (
-    MatcherKind(
+    matcher.MatcherKind(
         "$key_facts",
         "a text that says these ids, numbers, dates and words, however it puts them, and makes up no other such id",
         _read_key_facts,
-        {"anyOf": [{"type": "string", "pattern": "\\S"}, {"type": "array", "minItems": 1, "items": VALUE}]},
+        {"anyOf": [{"type": "string", "pattern": "\\S"}, {"type": "array", "minItems": 1, "items": matcher.VALUE}]},
     ),
-    MatcherKind(
+    matcher.MatcherKind(
         "$alphanumeric",
         "the same letters and digits, whatever case, spaces and punctuation; a number and a text that holds it are one",
         _read_alphanumeric,
-        VALUE,
+        matcher.VALUE,
     ),
 )
