@@ -1,13 +1,14 @@
 """Pages of the documentation site that lie elsewhere: those of the repository's root, and the API from its docstrings.
 
-MkDocs runs this as a hook. Links between files of the repository work where the files lie; here they are led to the
-pages of the site. A link to a file that the site does not have becomes its text.
+MkDocs runs this as a hook, which writes llms.txt too. Links between files of the repository work where the files lie;
+here they are led to the pages of the site. A link to a file that the site does not have becomes its text.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -15,8 +16,11 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "docs"))
+
+import llms  # noqa: E402 - only now can it be found
+
 FROM_ROOT = {
-    "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
@@ -34,6 +38,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = f"# goldspan.{package}\n\n::: goldspan.{package}\n"
         files.append(File.generated(config, f"api/{package}.md", content=text))
     return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write what language models read."""
+    for name, text in (("llms.txt", llms.index()), ("llms-full.txt", llms.full())):
+        (Path(config.site_dir) / name).write_text(text, "utf-8")
 
 
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: object) -> str:

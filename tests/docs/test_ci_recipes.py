@@ -70,7 +70,7 @@ def test_the_first_pull_request_is_green_without_a_baseline(runner: Runner, comm
         "score": "1",
         "reports": f"{runner.temporary}/goldspan/goldspan/reports",
     }
-    assert (runner.folder.parent / "installed").read_text("utf-8").split()[-1] == str(ROOT)
+    assert (runner.folder.parent / "installed").read_text("utf-8").split()[-1] == f"{ROOT}[all]"
     assert runner.cache == {}
     assert "::error" not in runner.output
 

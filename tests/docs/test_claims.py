@@ -17,7 +17,7 @@ def text_of(page: str) -> str:
     return " ".join((ROOT / page).read_text("utf-8").replace("**", "").split())
 
 
-PAGE, README = text_of("docs/definition.md"), text_of("README.md")
+PAGE = text_of("docs/definition.md")
 TOOLS = Content('[{"name": "f", "parameters": {"properties": {"x": {"default": 1}}}}]', Capture.CAPTURED)
 UNKNOWN = ToolCall("f", None, Capture.NOT_CAPTURED)
 
@@ -199,7 +199,7 @@ TESTED = {
         "stream/test_stream.py::test_results_depend_on_the_records_alone",
         "engine/test_work_by_key.py::test_results_are_those_of_one_engine",
     ),
-    "This is the output for the traces in [`examples/`](examples/)": (
+    "goldspan score examples/traces/strands.otlp.json --goldens examples/first.yaml": (
         "docs/test_scoreboard.py::test_the_scoreboard_is_what_is_printed",
     ),
     "Scores arrive on the tool spans": (
@@ -222,12 +222,12 @@ TESTED = {
         "pytest_plugin/test_plugin.py::test_every_form_of_golden_passes_and_fails_with_the_difference",
     ),
 }
-"""What README says, with the tests elsewhere that would fail."""
+"""What README and the page for agents' processes say, with the tests elsewhere that would fail."""
 
 
 @pytest.mark.parametrize("claim", TESTED)
-def test_the_readme_says_what_is_tested(claim: str) -> None:
-    assert claim in README
+def test_the_pages_say_what_is_tested(claim: str) -> None:
+    assert any(claim in text_of(page) for page in ("README.md", "docs/in-process.md", "docs/pytest.md"))
     for test in TESTED[claim]:
         file, _, name = test.partition("::")
         text = (ROOT / "tests" / file).read_text("utf-8")

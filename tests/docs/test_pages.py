@@ -185,3 +185,33 @@ def test_a_dead_link_is_found(tmp_path: Path) -> None:
     (tmp_path / "there.md").write_text("", "utf-8")
     text = "[a](there.md#part) [b](gone.md) [c](#here) [d](https://example.com/x)\n"
     assert dead_links(text, tmp_path) == ["gone.md"]
+
+
+PUBLISHED = re.compile(r"(?:pip3? install|uvx|pipx run|uv add|npm i\w*) ['\"]?goldspan\b(?!\[\w+\] @)|uses: goldspan/")
+"""What works only once a release has published goldspan. An extra of the installed one, in docs/install.md, does."""
+
+
+def promised(page: str) -> list[str]:
+    """Return the lines that need goldspan to be published somewhere."""
+    return [line for line in page.splitlines() if PUBLISHED.search(line)]
+
+
+def test_no_page_promises_what_is_not_published(page: Path) -> None:
+    assert [line for line in promised(page.read_text("utf-8")) if "'goldspan[sinks]'" not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "promises"),
+    [
+        ("pip install goldspan", True),
+        ("- run: pip install 'goldspan[gateway]'", True),
+        ("uvx goldspan score traces/", True),
+        ("- uses: goldspan/goldspan@v1", True),
+        ("pip install '.[all]'", False),
+        ("uvx --from . goldspan score", False),
+        ('pip install "goldspan[all] @ git+$GOLDSPAN_REPOSITORY"', False),
+        ("docker run -v ./a:/b goldspan stream", False),
+    ],
+)
+def test_a_promise_is_found(line: str, promises: bool) -> None:
+    assert bool(promised(line)) is promises

@@ -11,9 +11,8 @@ from rigs.repository import ROOT
 
 
 def test_the_scoreboard_is_what_is_printed() -> None:
-    (command, shown) = re.findall(r"```text\n\$ goldspan (.*)\n((?s:.*?))```", (ROOT / "README.md").read_text("utf-8"))[
-        0
-    ]
+    page = (ROOT / "README.md").read_text("utf-8")
+    (command, shown) = re.findall(r"```sh\ngoldspan (.*)\n```\n\n```text\n((?s:.*?))```", page)[0]
     ended = subprocess.run(
         [Path(sys.executable).with_name("goldspan"), *command.split()],
         cwd=ROOT,

@@ -96,7 +96,7 @@ class Runner:
             github |= {"base_ref": "main", "ref_name": "7/merge", "ref_type": "branch", "event": event}
         [job] = recipe(page, ".github/workflows/")["jobs"].values()
         for step in job["steps"]:
-            if step.get("uses", "").startswith("goldspan/"):
+            if step.get("uses", "").startswith("OWNER/"):
                 step["with"] |= inputs or {}
         return self._steps(job["steps"], {"github": github, "runner": {"temp": str(self.temporary)}}, {})
 
@@ -145,7 +145,7 @@ class Runner:
 
     def _use(self, action: str, given: dict[str, str], contexts: Contexts) -> tuple[bool, dict[str, str]]:
         inputs = all_filled_in(given, contexts)
-        if action == "goldspan/goldspan":
+        if action == "OWNER/goldspan":
             return self._composite(inputs, contexts)
         if action == "actions/cache/restore":
             # The service looks for the newest entry that begins with a key, of those that were kept from the same path.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -45,7 +46,7 @@ from goldspan.collector_processor.engine.result_table import (
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.replay import Consumer, Replay, replay
 from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, ExitDecision, decide_exit_code
-from goldspan.collector_processor.replay.trace_files import TraceFiles
+from goldspan.collector_processor.replay.trace_files import STDIN, TraceFiles
 from goldspan.collector_processor.report.report_files import REPORT_KINDS, write_report
 from goldspan.collector_processor.server_urls import check_url
 from goldspan.collector_processor.whole_files import whole_file, writing
@@ -332,7 +333,8 @@ def score(
             if as_format == "table":
                 from goldspan.collector_processor.report.terminal import report_page  # noqa: PLC0415 - see _report
 
-                show(color, lambda page: report_page(page, report, verbose=verbose))
+                step = _next_step(golden_files, traces.names)
+                show(color, lambda page: report_page(page, report, verbose=verbose, next_step=step))
             complaints += _write_reports(reports, report, found)
         if output is not None:
             with writing(output):
@@ -341,6 +343,13 @@ def score(
             with writing(enriched):
                 write_enriched(enriched, files.documents(), attributes)
         end([*files.mistakes, *complaints], decision.exit_code)
+
+
+def _next_step(goldens: Sequence[str], traces: Sequence[str]) -> str:
+    """Return what to do where sessions fail: with the command that changes the goldens, if they are one file."""
+    if len(goldens) != 1 or not Path(goldens[0]).is_file() or STDIN in traces:
+        return ""
+    return f"Fix the agent, or accept what it did: {shlex.join(['goldspan', 'goldens', 'update', *goldens, *traces])}"
 
 
 def _goldens(names: tuple[str, ...], criterion_file: str | None, threshold: Decimal | None) -> GoldenIndex:

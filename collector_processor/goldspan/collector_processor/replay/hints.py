@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from itertools import chain, islice
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -124,6 +125,12 @@ _HELP_WITH_INPUT = {
     GROUNDING: "Have messages recorded: most instrumentations write them with the switch for arguments.",
 }
 """What helps where a metric that needs no golden lacks its input."""
+
+_WITHOUT_TABLES = Hint(
+    "names of countries, currencies, cities and months in other languages are not known",
+    "values written for them, such as EUR for \"euros\", count as invented: pip install 'goldspan[grounding]'.",
+)
+"""What grounding says of values, where the libraries with the tables are not installed."""
 
 
 def advice_of(dialect: Dialect) -> tuple[Advice, ...]:
@@ -337,7 +344,10 @@ def hints_for_run(result: ScoringResult, sums: Totals, by_dialect: Mapping[str, 
 def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
     """Yield how to look into what metrics that need no golden found, and what kept them from judging calls."""
     judged = [(session, metric) for session in result.sessions for metric in session.metrics]
-    yield from islice(_ungrounded_calls(judged), 1)
+    for hint in islice(_ungrounded_calls(judged), 1):
+        yield hint
+        if not all(map(find_spec, ("airportsdata", "babel", "pycountry"))):
+            yield _WITHOUT_TABLES
     most: Counter[Reason] = Counter()
     for one in metric_totals(result):
         for reason, count in one.not_evaluated.items():

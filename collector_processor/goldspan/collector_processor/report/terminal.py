@@ -56,8 +56,11 @@ def print_page(console: Console, page: Page) -> None:
             console.print(plain_line(line).translate(_ASCII), soft_wrap=True, markup=False, highlight=False)
 
 
-def report_page(page: Page, report: Report, *, verbose: bool = False) -> None:
-    """Add a report: failed sessions first, then those not evaluated, then those that passed, then the sums."""
+def report_page(page: Page, report: Report, *, verbose: bool = False, next_step: str = "") -> None:
+    """Add a report: failed sessions first, then those not evaluated, then those that passed, then the sums.
+
+    `next_step` is what to do about sessions that failed.
+    """
     for label in WORST_FIRST:
         _sessions(page, label, report.sessions, _MOST_SHOWN[label], verbose=verbose)
         page.blank()
@@ -71,6 +74,8 @@ def report_page(page: Page, report: Report, *, verbose: bool = False) -> None:
     hint_rows(page, report.hints)
     page.blank()
     page.paragraph(report.because, label=f"{report.mark} {report.word}: ", style=STYLES[report.mark])
+    if any(one.failed for one in report.sessions) and next_step:
+        page.line(next_step)
 
 
 def scoreboard(page: Page, report: Report, *, verbose: bool = False) -> None:
