@@ -94,6 +94,25 @@ class Readable:
         return str(import_module(_TABLES).html_of_result(self))
 
 
+class HasTable:
+    """Base class of results that become a table: rows have the ids and spans of what is emitted, unknown to scoring."""
+
+    __slots__ = ()
+
+    def to_arrow(self) -> Any:
+        """Return the rows of `goldspan score --output` as a `pyarrow.Table`. Raises ImportError without pyarrow."""
+        return _table_of(self, "arrow")
+
+    def to_pandas(self) -> Any:
+        """Return the same rows as a `pandas.DataFrame`. Raises ImportError without pandas or pyarrow."""
+        return _table_of(self, "pandas")
+
+
+def _table_of(result: object, form: str) -> Any:
+    [found, *_] = entry_points(group="goldspan.result_tables", name=form)
+    return found.load()(result)
+
+
 class CallResult(Readable, Scored, frozen=True, gc=False):
     """The result for an expected call, with or without its actual call, or for an unexpected actual call."""
 
@@ -251,7 +270,7 @@ class TurnResult(Readable, Scored, frozen=True, gc=False):
         }
 
 
-class SessionResult(Readable, Scored, frozen=True, gc=False):
+class SessionResult(Readable, HasTable, Scored, frozen=True, gc=False):
     """The result for one run of a session."""
 
     session: Session | None
@@ -276,14 +295,6 @@ class SessionResult(Readable, Scored, frozen=True, gc=False):
     def passed(self) -> bool:
         """Whether the label is `pass` and no metric failed its threshold."""
         return self.verdict.label is Label.PASS and not self.failed
-
-    def to_arrow(self) -> Any:
-        """Return the rows of `goldspan score --output` as a `pyarrow.Table`. Raises ImportError without pyarrow."""
-        return table_of(self, "arrow")
-
-    def to_pandas(self) -> Any:
-        """Return the same rows as a `pandas.DataFrame`. Raises ImportError without pandas or pyarrow."""
-        return table_of(self, "pandas")
 
     @property
     def name(self) -> str:
@@ -607,13 +618,3 @@ def _names(label: str, names: Sequence[str], *, raw: bool = False) -> list[str]:
     first = [name if raw else shown_name(name) for name in names[:_MAX_NAMES]]
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return [f"{label}: {', '.join(first)}{more}"]
-
-
-TABLE_GROUP = "goldspan.result_tables"
-"""Entry points by which results become tables: rows have the ids and spans of what is emitted, unknown to scoring."""
-
-
-def table_of(result: object, form: str) -> Any:
-    """Return the table of a session's or a run's results in a form: `arrow`, `pandas`."""
-    [found, *_] = entry_points(group=TABLE_GROUP, name=form)
-    return found.load()(result)

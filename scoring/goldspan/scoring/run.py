@@ -266,7 +266,7 @@ def _verdict(runs: list[results.SessionResult], repeat: Repeat) -> Verdict:
     return Verdict(share, Label.NOT_EVALUATED, next(reasons, Reason.INPUT_MISSING))
 
 
-class ScoringResult(results.Readable, Struct, frozen=True, gc=False):
+class ScoringResult(results.Readable, results.HasTable, Struct, frozen=True, gc=False):
     """The results of scoring many sessions. In a test: `assert result.passed, result`.
 
     `str(result)` is the readable difference. `to_json()` returns the document of the published schema.
@@ -381,14 +381,6 @@ class ScoringResult(results.Readable, Struct, frozen=True, gc=False):
                 for problem in self.problems
             ],
         }
-
-    def to_arrow(self) -> Any:
-        """Return the rows of `goldspan score --output` as a `pyarrow.Table`. Raises ImportError without pyarrow."""
-        return results.table_of(self, "arrow")
-
-    def to_pandas(self) -> Any:
-        """Return the same rows as a `pandas.DataFrame`. Raises ImportError without pandas or pyarrow."""
-        return results.table_of(self, "pandas")
 
 
 class KeptRun:

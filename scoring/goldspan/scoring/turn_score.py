@@ -128,19 +128,24 @@ def score_calls(
     `unseen` is the reason why calls may be missing from the recording: expected calls without a partner are then not
     evaluated. `batches` replaces the batch numbers of the calls. `history` has the results of earlier calls.
     """
-    calls, context, unseen = _calls_to_score(turn, history, unseen)
-    criterion = expected.criterion
-    results, partners, approximate = _call_results(expected, calls, context, batches, unseen)
+    calls: Sequence[ToolCall] = ()
+    context = CallContext(history)
+    if turn is not None:
+        unknown, tools = why_calls_unknown(turn), tools_in_force(turn)
+        context = context if tools is None else CallContext(history, tools)
+        calls, unseen = () if unknown is Reason.READING_DOUBTFUL else turn.calls, unseen or unknown
+    criterion, of_turn = expected.criterion, _CallsOfTurn(expected, calls, context, batches, unseen)
+    results, partners, approximate = of_turn.results()
     unexpected, rejected = split_unpaired(calls, partners, NOT_EXPECTED)
     counted = results if expected.optional is None else [result for result in results if not result.optional]
     verdict, bounds, forbidden = NOT_EXPECTED, UNBOUNDED, None
     if counted:
         penalized = len(unexpected) if criterion.extra_calls == "penalize" else 0
         verdict, bounds = _verdict(counted, expected, penalized, unseen)
-        if bounds.highest is not ONE and (reason := _first_unknown(expected, calls)) is not None:
-            highest = max(bounds.highest, _highest_score(expected, calls, context, batches))
-            bounds = ScoreBounds(bounds.lowest, highest)
-            verdict = _unless_reached(verdict, highest, criterion, reason)
+        if bounds.highest is not ONE and (reason := of_turn.first_unknown()) is not None:
+            bounds = ScoreBounds(bounds.lowest, max(bounds.highest, of_turn.highest_score()))
+            if verdict.label is _FAIL and bounds.highest >= criterion.exact_threshold:
+                verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, reason)
     if expected.forbidden:
         results, unexpected, forbidden = _check_forbidden(expected.forbidden, results, unexpected, unseen, context)
     if unexpected and expected.calls and criterion.repeated_writes == "fail":
@@ -162,24 +167,6 @@ def score_calls(
         extra_calls_count=criterion.extra_calls == "penalize",
     )
     return TurnScore(result, bounds, forbidden, bool(counted))
-
-
-def _calls_to_score(
-    turn: Turn | None, history: CallHistory | None, unseen: Reason | None
-) -> tuple[Sequence[ToolCall], CallContext, Reason | None]:
-    """Return the calls of a turn, what they are compared in, and the reason why calls may be missing."""
-    if turn is None:
-        return (), CallContext(history), unseen
-    unknown = why_calls_unknown(turn)
-    tools = tools_in_force(turn)
-    context = CallContext(history) if tools is None else CallContext(history, tools)
-    return () if unknown is Reason.READING_DOUBTFUL else turn.calls, context, unseen or unknown
-
-
-def _unless_reached(verdict: Verdict, highest: Fraction, criterion: Criterion, reason: Reason) -> Verdict:
-    """Return a verdict that is not evaluated in place of a failure whose highest score reaches the threshold."""
-    reached = verdict.label is _FAIL and highest >= criterion.exact_threshold
-    return Verdict(verdict.exact, Label.NOT_EVALUATED, reason) if reached else verdict
 
 
 def split_unpaired(
@@ -237,208 +224,176 @@ def _rank(score: TurnScore) -> tuple[float | Fraction, ...]:
     )
 
 
-# Align the calls.
+# Align the calls, and compare them.
 
 
-def _align(
-    expected: ExpectedTurn,
-    calls: Sequence[ToolCall],
-    pair_scorer: PairScorer,
-    batches: Sequence[int] | None,
-    perfect: int = 0,
-    limits: _SameArguments | None = None,
-) -> Alignment:
-    if expected.criterion.parallel_calls == "in_order":
-        batches = None
-    elif batches is None:
-        batches = [call.batch for call in calls]
-    return align(
-        expected.names,
-        [call.name for call in calls],
-        pair_scorer,
-        ordered=expected.criterion.ordered,
-        batches=batches,
-        groups=expected.groups,
-        optional=expected.optional,
-        perfect=perfect,
-        limits=limits,
-    )
+class _CallsOfTurn:
+    """The calls of a turn beside those that are expected: which is which, and what became of each."""
 
+    __slots__ = ("_batches", "_by_values", "_calls", "_context", "_of_tool", "_turn", "_unseen", "_wanted")
 
-class _SameArguments:
-    """Finds the calls that may have all arguments of an expected call, without comparing it with each call."""
-
-    def __init__(self, turn: ExpectedTurn, calls: Sequence[ToolCall], context: CallContext) -> None:
-        self._wanted, self._calls, self._context = turn.wanted, calls, context
+    def __init__(
+        self,
+        turn: ExpectedTurn,
+        calls: Sequence[ToolCall],
+        context: CallContext,
+        batches: Sequence[int] | None,
+        unseen: Reason | None,
+    ) -> None:
+        self._turn, self._wanted, self._calls, self._context, self._unseen = turn, turn.wanted, calls, context, unseen
+        self._batches = batches
         self._of_tool: dict[str, list[int]] | None = None
-        self._found: dict[tuple[str, tuple[str, ...]], tuple[dict[object, list[int]], list[int]]] = {}
+        self._by_values: dict[tuple[str, tuple[str, ...]], tuple[dict[object, list[int]], list[int]]] = {}
         """By tool and names of arguments: the calls with each values, and those that cannot be looked up."""
+
+    def results(self) -> tuple[list[CallResult], Sequence[int | None], bool]:
+        """Return the results of the expected calls, their partners, and whether the alignment is approximate.
+
+        Calls are aligned by their known arguments. Calls that match perfectly in order need no search.
+        """
+        wanted, calls, context, perfect = self._wanted, self._calls, self._context, 0
+        compared: list[CallResult] = []
+        for rules, call in zip(wanted, calls):  # noqa: B905 - a keyword costs as much as a comparison
+            if rules.expected.name != call.name or (rules.narrow and rules.is_of_other_kind(call)):
+                break
+            result = rules.compare(call, perfect, context)
+            compared.append(result)
+            if not rules.is_perfect(result, call):
+                break
+            perfect += 1
+        if perfect == len(wanted):
+            return compared, range(perfect), False
+        alignment = self._align(lambda row, column: wanted[row].pair(calls[column], context), perfect, self)
+        partners = alignment.partners
+        near_misses = self._near_misses(partners) if None in partners else {}
+        renamed = self._renamed(partners, near_misses) if None in partners else {}
+        results: list[CallResult] = []
+        for row, partner in enumerate(partners):
+            rules = wanted[row]
+            if partner is not None:
+                known = partner == row < len(compared)
+                results.append(compared[row] if known else rules.compare(calls[partner], partner, context))
+            elif not rules.expected.optional:
+                result = self._missing(rules, near_misses.get(row))
+                if row in renamed:
+                    index = renamed[row]
+                    result = replace(result, same_arguments_index=index, same_arguments_tool=calls[index].name)
+                results.append(result)
+        return results, partners, alignment.approximate
+
+    def _align(self, pair_scorer: PairScorer, perfect: int = 0, limits: _CallsOfTurn | None = None) -> Alignment:
+        turn, batches = self._turn, self._batches
+        if turn.criterion.parallel_calls == "in_order":
+            batches = None
+        elif batches is None:
+            batches = [call.batch for call in self._calls]
+        return align(
+            turn.names,
+            [call.name for call in self._calls],
+            pair_scorer,
+            ordered=turn.criterion.ordered,
+            batches=batches,
+            groups=turn.groups,
+            optional=turn.optional,
+            perfect=perfect,
+            limits=limits,
+        )
 
     def second(self, row: int) -> Pair | None:
         """Return the best pair with a call that has a wrong argument; None if that may be any."""
         return self._wanted[row].with_a_mistake
 
     def rivals(self, row: int) -> Iterable[int]:
-        """Return the calls that may have no wrong argument."""
+        """Return the calls that may have no wrong argument, without comparing each."""
         rules = self._wanted[row]
         names, values = rules.plain or ((), ())
         key = rules.expected.name, names
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = self._by_values(*key)
-        same, unknown = found
+        if key not in self._by_values:
+            self._look_up(*key)
+        same, unknown = self._by_values[key]
         return unknown + same[values] if values in same else unknown
 
-    def _by_values(self, tool: str, names: tuple[str, ...]) -> tuple[dict[object, list[int]], list[int]]:
+    def _look_up(self, tool: str, names: tuple[str, ...]) -> None:
         if self._of_tool is None:
             self._of_tool = {}
             for index, call in enumerate(self._calls):
                 self._of_tool.setdefault(call.name, []).append(index)
-        same: dict[object, list[int]] = {}
-        unknown: list[int] = []
+        same, unknown = self._by_values[tool, names] = {}, []
         for index in self._of_tool.get(tool, ()):
             values = plain_values(names, self._calls[index], self._context)
             (unknown if values is None else same.setdefault(values, [])).append(index)
-        return same, unknown
 
+    def first_unknown(self) -> Reason | None:
+        """Return the reason of the first call with unknown arguments whose tool is expected, if any.
 
-def _first_unknown(expected: ExpectedTurn, calls: Sequence[ToolCall]) -> Reason | None:
-    """Return the reason of the first call with unknown arguments whose tool is expected, if any.
+        Such a call may be a better partner than its known arguments show. The turn fails only if it fails in that case
+        too.
+        """
+        for call in self._calls:
+            if call.capture is not _CAPTURED or call.argument_captures:
+                reason = why_hidden(call)
+                if reason is not None and call.name in self._turn.names:
+                    return reason
+        return None
 
-    Such a call may be a better partner than its known arguments show. The turn fails only if it fails in that case too.
-    """
-    for call in calls:
-        if call.capture is not _CAPTURED or call.argument_captures:
-            reason = why_hidden(call)
-            if reason is not None and call.name in expected.names:
-                return reason
-    return None
+    def highest_score(self) -> Fraction:
+        """Return the score of the turn if everything unknown were right, in the best alignment for that."""
 
+        def highest(row: int, column: int) -> Pair | None:
+            pair = self._wanted[row].pair(self._calls[column], self._context)
+            return None if pair is None else Pair(pair.score + pair.possible_gain)
 
-def _highest_score(
-    expected: ExpectedTurn, calls: Sequence[ToolCall], context: CallContext, batches: Sequence[int] | None
-) -> Fraction:
-    """Return the score of the turn if everything unknown were right, in the best alignment for that."""
+        scores: list[Fraction] = []
+        for row, partner in enumerate(self._align(highest).partners):
+            pair = None if partner is None else highest(row, partner)
+            if not self._wanted[row].expected.optional:
+                scores.append(ZERO if pair is None else pair.score)
+        return _aggregate(scores, 0, self._turn.criterion.turn_score)
 
-    def highest(row: int, column: int) -> Pair | None:
-        pair = expected.wanted[row].pair(calls[column], context)
-        return None if pair is None else Pair(pair.score + pair.possible_gain)
+    def _missing(self, rules: CallRules, near_miss: int | None) -> CallResult:
+        verdict = FAILED if self._unseen is None else Verdict(None, Label.NOT_EVALUATED, self._unseen)
+        if near_miss is None:
+            return CallResult(verdict, rules.expected, rules.place)
+        call = self._calls[near_miss]
+        out_of_order = rules.pair(call, self._context) is not None
+        compared = rules.compare(call, near_miss, self._context)
+        return replace(compared, verdict=verdict, aligned=False, out_of_order=out_of_order)
 
-    scores: list[Fraction] = []
-    for row, partner in enumerate(_align(expected, calls, highest, batches).partners):
-        pair = None if partner is None else highest(row, partner)
-        if not expected.wanted[row].expected.optional:
-            scores.append(ZERO if pair is None else pair.score)
-    return _aggregate(scores, 0, expected.criterion.turn_score)
+    def _near_misses(self, partners: Sequence[int | None]) -> dict[int, int]:
+        """Find the most similar unaligned call of the same tool for each missing call."""
+        taken = set(partners)
+        unaligned: dict[str, list[int]] = {}
+        for index, call in enumerate(self._calls):
+            if index not in taken:
+                unaligned.setdefault(call.name, []).append(index)
+        likely = [
+            (rules.likeness(self._calls[index], self._context), -row, -index)
+            for row, (rules, partner) in enumerate(zip(self._wanted, partners, strict=True))
+            if partner is None and not rules.expected.optional
+            for index in unaligned.get(rules.expected.name, ())[:_NEAR_MISS_CANDIDATES]
+        ]
+        nearest: dict[int, int] = {}
+        for _, row, index in sorted(likely, reverse=True):
+            if -row not in nearest and -index not in taken:
+                nearest[-row] = -index
+                taken.add(-index)
+        return nearest
 
-
-# The result of each call.
-
-
-def _call_results(
-    turn: ExpectedTurn,
-    calls: Sequence[ToolCall],
-    context: CallContext,
-    batches: Sequence[int] | None,
-    unseen: Reason | None,
-) -> tuple[list[CallResult], Sequence[int | None], bool]:
-    """Return the results of the expected calls, their partners, and whether the alignment is approximate.
-
-    Calls are aligned by their known arguments. Calls that match perfectly in order need no search.
-    """
-    wanted, perfect = turn.wanted, 0
-    compared: list[CallResult] = []
-    for rules, call in zip(wanted, calls):  # noqa: B905 - a keyword costs as much as a comparison
-        if rules.expected.name != call.name or (rules.narrow and rules.is_of_other_kind(call)):
-            break
-        result = rules.compare(call, perfect, context)
-        compared.append(result)
-        if not rules.is_perfect(result, call):
-            break
-        perfect += 1
-    if perfect == len(wanted):
-        return compared, range(perfect), False
-    limits = _SameArguments(turn, calls, context)
-    alignment = _align(
-        turn, calls, lambda row, column: wanted[row].pair(calls[column], context), batches, perfect, limits
-    )
-    partners = alignment.partners
-    near_misses: dict[int, int] = {}
-    renamed: dict[int, int] = {}
-    if None in partners:
-        near_misses = _near_misses(turn, calls, context, partners)
-        renamed = _renamed(turn, calls, context, partners, near_misses)
-    results: list[CallResult] = []
-    for row, partner in enumerate(partners):
-        rules = wanted[row]
-        if partner is not None:
-            known = partner == row < len(compared)
-            results.append(compared[row] if known else rules.compare(calls[partner], partner, context))
-        elif not rules.expected.optional:
-            result = _missing_result(rules, calls, context, near_misses.get(row), unseen)
-            if row in renamed:
-                index = renamed[row]
-                result = replace(result, same_arguments_index=index, same_arguments_tool=calls[index].name)
-            results.append(result)
-    return results, partners, alignment.approximate
-
-
-def _missing_result(
-    rules: CallRules, calls: Sequence[ToolCall], context: CallContext, near_miss: int | None, unseen: Reason | None
-) -> CallResult:
-    verdict = FAILED if unseen is None else Verdict(None, Label.NOT_EVALUATED, unseen)
-    if near_miss is None:
-        return CallResult(verdict, rules.expected, rules.place)
-    call = calls[near_miss]
-    compared = rules.compare(call, near_miss, context)
-    out_of_order = rules.pair(call, context) is not None
-    return replace(compared, verdict=verdict, aligned=False, out_of_order=out_of_order)
-
-
-def _near_misses(
-    turn: ExpectedTurn, calls: Sequence[ToolCall], context: CallContext, partners: Sequence[int | None]
-) -> dict[int, int]:
-    """Find the most similar unaligned call of the same tool for each missing call."""
-    taken = set(partners)
-    unaligned: dict[str, list[int]] = {}
-    for index, call in enumerate(calls):
-        if index not in taken:
-            unaligned.setdefault(call.name, []).append(index)
-    likely = [
-        (rules.likeness(calls[index], context), -row, -index)
-        for row, (rules, partner) in enumerate(zip(turn.wanted, partners, strict=True))
-        if partner is None and not rules.expected.optional
-        for index in unaligned.get(rules.expected.name, ())[:_NEAR_MISS_CANDIDATES]
-    ]
-    nearest: dict[int, int] = {}
-    for _, row, index in sorted(likely, reverse=True):
-        if -row not in nearest and -index not in taken:
-            nearest[-row] = -index
-            taken.add(-index)
-    return nearest
-
-
-def _renamed(
-    turn: ExpectedTurn,
-    calls: Sequence[ToolCall],
-    context: CallContext,
-    partners: Sequence[int | None],
-    near_misses: Mapping[int, int],
-) -> dict[int, int]:
-    """Find for each missing call without a near miss a call of a tool unknown to the golden with the same arguments."""
-    names = {rules.expected.name for rules in turn.calls}
-    if ANY_TOOL in names:
-        return {}
-    others = [index for index, call in enumerate(calls) if call.name not in names and not call.rejected]
-    others = others[:_NEAR_MISS_CANDIDATES]
-    renamed: dict[int, int] = {}
-    for row, rules in enumerate(turn.wanted):
-        if partners[row] is None and row not in near_misses and not rules.expected.optional:
-            found = next((index for index in others if rules.has_same_arguments(calls[index], context)), None)
-            if found is not None:
-                others.remove(found)
-                renamed[row] = found
-    return renamed
+    def _renamed(self, partners: Sequence[int | None], near_misses: Mapping[int, int]) -> dict[int, int]:
+        """Find for each other missing call one of a tool unknown to the golden with the same arguments."""
+        names = {rules.expected.name for rules in self._turn.calls}
+        if ANY_TOOL in names:
+            return {}
+        others = [index for index, call in enumerate(self._calls) if call.name not in names and not call.rejected]
+        others = others[:_NEAR_MISS_CANDIDATES]
+        renamed: dict[int, int] = {}
+        for row, rules in enumerate(self._wanted):
+            if partners[row] is None and row not in near_misses and not rules.expected.optional:
+                same = (index for index in others if rules.has_same_arguments(self._calls[index], self._context))
+                if (found := next(same, None)) is not None:
+                    others.remove(found)
+                    renamed[row] = found
+        return renamed
 
 
 # The verdict on the expected calls.
@@ -528,23 +483,24 @@ def _check_forbidden(
         mended = _last_successes((*calls, *unexpected))
     for result in (*calls, *unexpected):
         violates, reason = _violation(with_arguments if result.aligned else forbidden, result, context, mended)
-        if result.aligned and result.actual is not None:
-            reason = reason or _why_unsure(forbidden, result.actual)
+        call = result.actual
+        if (
+            result.aligned
+            and call is not None
+            and any(not rules.expected.args and _concerns(rules, call) for rules in forbidden)
+        ):
+            reason = reason or why_hidden(call)  # it may turn out to be unexpected, and would then violate one
         if violates is not None:
             total, verdict = _VIOLATED, Verdict(result.verdict.exact, Label.FAIL)
             marked.append(replace(result, violates=violates, verdict=verdict))
             continue
         if reason is not None:
-            total = _in_doubt(total, reason)
+            if total is not _VIOLATED:  # the first reason stays
+                total = Verdict(None, Label.NOT_EVALUATED, total.reason or reason)
             if result.unexpected:
                 result = replace(result, verdict=Verdict(None, Label.NOT_EVALUATED, reason))  # noqa: PLW2901
         marked.append(result)
     return marked[: len(calls)], marked[len(calls) :], total
-
-
-def _in_doubt(total: Verdict, reason: Reason) -> Verdict:
-    """Return the verdict on forbidden calls with one more call that may violate one; the first reason stays."""
-    return total if total is _VIOLATED else Verdict(None, Label.NOT_EVALUATED, total.reason or reason)
 
 
 def with_forbidden(verdict: Verdict, forbidden: Verdict | None) -> Verdict:
@@ -633,13 +589,6 @@ def _has_effect(call: ToolCall) -> bool:
     """Whether a call was executed without an error, and all its arguments are known."""
     executed = call.error is None and not call.requested and not call.rejected
     return executed and call.arguments is not None and not call.argument_captures
-
-
-def _why_unsure(forbidden: Sequence[CallRules], call: ToolCall) -> Reason | None:
-    """Return why an aligned call may turn out to be unexpected, if it would then violate a forbidden call."""
-    if not any(not rules.expected.args and _concerns(rules, call) for rules in forbidden):
-        return None
-    return why_hidden(call)
 
 
 def _why_unknown(rules: CallRules, call: ToolCall, context: CallContext) -> Reason | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -21,7 +21,7 @@ from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn, as_one_turn
-from goldspan.scoring.tool_definitions import lists_of
+from goldspan.scoring.tool_definitions import definitions_in, lists_of
 from goldspan.scoring.verdict import CALLS_UNKNOWN, Label, PresetResult, Reason, Verdict, why_calls_unknown
 
 if TYPE_CHECKING:
@@ -37,38 +37,19 @@ _TYPES = {
     "array": "array",
     "object": "dict",
 }
-_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
 
 
 def described_functions(session: Session) -> list[Mapping[str, Any]]:
     """Return the functions whose parameters the session's traces describe well enough, each name once."""
     found: dict[str, Mapping[str, Any]] = {}
     for content in lists_of(session.turns):
-        definitions = content.value
-        for definition in definitions if is_list(definitions) else []:
-            for name, schema in _functions(definition):
-                properties = _properties(schema)
-                if properties is not None:
-                    required = schema.get("required")
-                    parameters = {
-                        "type": "dict",
-                        "properties": properties,
-                        "required": list(required) if is_list(required) else [],
-                    }
-                    found.setdefault(name, {"name": name, "parameters": parameters})
+        for name, schema in definitions_in(content.value):
+            if (properties := _properties(schema)) is not None:
+                required = schema.get("required")
+                needed = list(required) if is_list(required) else []
+                parameters = {"type": "dict", "properties": properties, "required": needed}
+                found.setdefault(name, {"name": name, "parameters": parameters})
     return list(found.values())
-
-
-def _functions(definition: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Find name and schema in OpenAI's, Anthropic's and the semantic conventions' ways of writing them."""
-    if not is_mapping(definition):
-        return
-    inner = definition.get("function", definition)
-    name = inner.get("name") if is_mapping(inner) else None
-    if isinstance(name, str):
-        schema = next((inner[key] for key in _SCHEMAS if is_mapping(inner.get(key))), None)
-        if schema is not None:
-            yield name, schema
 
 
 def _properties(schema: Mapping[str, Any]) -> dict[str, Any] | None:

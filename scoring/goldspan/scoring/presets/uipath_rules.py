@@ -227,58 +227,55 @@ _Evaluated = tuple[float, dict[str, Any], list[_Attempt]]
 
 def _evaluate(criteria: _Criteria, spans: list[Mapping[str, Any]], *, strict: bool) -> _Evaluated:
     if isinstance(criteria, ToolCallArgsEvaluationCriteria):
-        return _args([read_call(span, with_args=True) for span in spans], criteria.tool_calls, strict=strict)
+        calls = [read_call(span, with_args=True) for span in spans]
+        return _by_value(calls, criteria.tool_calls, outputs=False, strict=strict)
     if isinstance(criteria, ToolCallOutputEvaluationCriteria):
-        return _output([read_output(span) for span in spans], criteria.tool_outputs, strict=strict)
+        made = [read_output(span) for span in spans]
+        return _by_value(made, criteria.tool_outputs, outputs=True, strict=strict)
     calls = [read_call(span, with_args=False) for span in spans]
     if isinstance(criteria, ToolCallOrderEvaluationCriteria):
         return _order(calls, criteria.tool_calls_order, strict=strict)
     return _count(calls, criteria.tool_calls_count, strict=strict)
 
 
-def _args(calls: list[UiPathToolCall], wanted: list[UiPathToolCall], *, strict: bool) -> _Evaluated:
-    if not wanted or not calls:
-        return _empty(wanted, calls, "explained_tool_calls_args", "tool calls")
+def _by_value(
+    made: Sequence[UiPathToolCall | ToolOutput],
+    wanted: Sequence[UiPathToolCall | ToolOutput],
+    *,
+    outputs: bool,
+    strict: bool,
+) -> _Evaluated:
+    """Compare arguments, or outputs, of which the strict evaluator stops at the first that is wrong."""
+    explained = f"explained_tool_calls_{'outputs' if outputs else 'args'}"
+    if not wanted or not made:
+        return _empty(wanted, made, explained, "tool calls outputs" if outputs else "tool calls")
     attempts: list[_Attempt] = []
     used: set[int] = set()
     tries: dict[str, int] = {}
     for want in wanted:
-        for index, call in enumerate(calls):
-            if index in used or not _same_tool(call, want):
+        for index, one in enumerate(made):
+            if index in used or not _same_tool(one, want):
                 continue
-            covered = all(key in call.args and call.args[key] == value for key, value in want.args.items())
-            attempts.append(_Attempt(_next_key(call.name, tries), call.args, want.args, float(covered)))
-            if covered:
+            found, value = _value(one), _value(want)
+            right = (
+                all(key in found and found[key] == value[key] for key in value) if is_dict(value) else found == value
+            )
+            attempts.append(_Attempt(_next_key(one.name, tries), found, value, float(right)))
+            if right:
                 used.add(index)
                 break
-    justification = _justification(wanted, calls, "explained_tool_calls_args", attempts)
-    return _share(len(used), len(wanted), strict=strict), justification, attempts
-
-
-def _output(outputs: list[ToolOutput], wanted: list[ToolOutput], *, strict: bool) -> _Evaluated:
-    explained = "explained_tool_calls_outputs"
-    if not wanted or not outputs:
-        return _empty(wanted, outputs, explained, "tool calls outputs")
-    attempts: list[_Attempt] = []
-    used: set[int] = set()
-    tries: dict[str, int] = {}
-    for want in wanted:
-        for index, output in enumerate(outputs):
-            if index in used or not _same_tool(output, want):
-                continue
-            equal = output.output == want.output
-            attempts.append(_Attempt(_next_key(output.name, tries), output.output, want.output, float(equal)))
-            if equal:
-                used.add(index)
-                break
-            if strict:
-                return 0.0, _justification(wanted, outputs, explained, attempts[-1:]), attempts[-1:]
+            if outputs and strict:
+                return 0.0, _justification(wanted, made, explained, attempts[-1:]), attempts[-1:]
         else:
-            if strict:
+            if outputs and strict:
                 none = {"_result": f"No matching actual tool call found for expected {want.name}"}
-                return 0.0, {**_justification(wanted, outputs, explained, []), explained: none}, []
-    justification = _justification(wanted, outputs, explained, attempts)
-    return _share(len(used), len(wanted), strict=strict), justification, attempts
+                return 0.0, {**_justification(wanted, made, explained, []), explained: none}, []
+    share = float(len(used) == len(wanted)) if strict else len(used) / len(wanted)
+    return share, _justification(wanted, made, explained, attempts), attempts
+
+
+def _value(one: UiPathToolCall | ToolOutput) -> Any:
+    return one.output if isinstance(one, ToolOutput) else one.args
 
 
 def _order(calls: list[UiPathToolCall], wanted: list[str], *, strict: bool) -> _Evaluated:
@@ -351,10 +348,6 @@ def _next_key(name: str, tries: dict[str, int]) -> str:
     """`name_N`: N counts the comparisons with calls of that name, not the expected calls."""
     tries[name] = tries.get(name, -1) + 1
     return f"{name}_{tries[name]}"
-
-
-def _share(matched: int, wanted: int, *, strict: bool) -> float:
-    return float(matched == wanted) if strict else matched / wanted
 
 
 def _justification(wanted: object, actual: object, explained: str, attempts: list[_Attempt]) -> dict[str, Any]:
