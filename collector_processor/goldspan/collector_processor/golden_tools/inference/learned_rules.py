@@ -8,13 +8,16 @@ generated ids, dates that count from today, ids of a result, prose.
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 from goldspan.collector_processor.golden_tools.inference.call_clusters import CallCluster, TaskCalls
 from goldspan.collector_processor.golden_tools.inference.matcher_ladder import (
     BY_NAME,
+    EDGES,
     FORMS,
     PRESENT,
     PooledValues,
@@ -26,7 +29,7 @@ from goldspan.collector_processor.golden_tools.inference.matcher_ladder import (
 )
 from goldspan.collector_processor.golden_tools.inference.task_runs import Field, SeenCall, ValueOrigin
 from goldspan.scoring.comparison import canonical
-from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.json_values import is_mapping, is_number, is_sequence
 from goldspan.scoring.matchers.kinds.prose import WrittenText
 from goldspan.scoring.sessions import JsonValue
 
@@ -40,6 +43,11 @@ _ENOUGH_LISTS = 10
 _FEW_PLACES = 3
 _ABOUT_A_YEAR = 400
 _MOSTLY = 0.6
+_LITTLE = 0.001
+"""Numbers that differ by this share are nearly the same."""
+_OFTEN_SAID, _SOMETIMES = 6, 0.3
+"""So many texts, and this share of all, say what a run's own call passed or got, where it was made."""
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
 _ABSENT: JsonValue = {"$absent": True}
 
 Argument = tuple[str, Field]
@@ -147,7 +155,7 @@ def _rule(
     passed = sum(len(values) for values, _ in places)
     if hidden and any(_holds_name((*argument[1], value), hidden) for values, _ in places for value in values):
         return LearnedRule(*argument, PRESENT.name, PooledValues(), optional, 0, {}, passed, assumed=True)
-    pool = _pooled(places, together)
+    pool = _pooled(argument[1], places, together)
     failures: Counter[str] = Counter()
     tried = sum(len(values) for values, _ in places if len(values) > 1)
     if any(len(set(map(canonical, values))) > 1 for values, _ in places):
@@ -187,11 +195,17 @@ def _choose(
     """Return the form, and whether it was taken by what the values look like."""
     prior = _prior(places, pool, fitting, writes)
     allowed = MOST_FAILURES * tried
+    explaining = [name for name in (*_DATES, *_CHEAP) if name in fitting and _explains(name, places, pool)]
+    if prior == "relative_date":
+        fits = sorted(_DATES, key=lambda name: (name not in fitting, failures[name] > allowed, name not in explaining))
+        prior = fits[0]
     if prior is not None and failures[prior] <= failures["exact"] + allowed:
         return prior, True
     base = "exact"
     if "unordered" in fitting and _order_is_open(places):
         base = "together" if "together" in fitting else "unordered"
+    elif not _explains(base, places, pool):
+        base = next((name for name in _CHEAP if name in explaining), base)
     if failures[base] <= allowed:
         return base, False
     candidates = [form.name for form in FORMS if form.name in fitting]
@@ -201,6 +215,18 @@ def _choose(
         # Rare variation that nothing explains is a matter for a person.
         found = next((name for name in (base, *candidates) if failures[name] <= UNEXPLAINED * tried), found)
     return found, False
+
+
+_DATES = ("relative_date", "relative_instant", "calendar_date", "relative_day", "generated")
+"""How a date may follow from the day of the call; one that none explains is taken for what the first makes of it."""
+_CHEAP = ("spelling", "same_instant", "near")
+"""Forms that accept little more than the values seen."""
+
+
+def _explains(form: str, places: Sequence[Place], pool: PooledValues) -> bool:
+    """Whether a form makes all values of each place one, without alternatives."""
+    found = (BY_NAME[form].fit(SeenValues(values, calls, pool)) for values, calls in places)
+    return not any(is_mapping(one) and "$any_of" in one for one in found)
 
 
 def _order_is_open(places: Sequence[Place]) -> bool:
@@ -216,11 +242,33 @@ def _order_is_open(places: Sequence[Place]) -> bool:
     return same < _ENOUGH_LISTS
 
 
-def _pooled(places: Sequence[Place], together: Sequence[str]) -> PooledValues:
+def _pooled(field: Field, places: Sequence[Place], together: Sequence[str]) -> PooledValues:
     """Look at an argument over all tasks."""
     flat = _flat(places)
-    common_keys = _common_keys([value for value, _ in flat])
-    return PooledValues(_choices(places), _mentioned(flat, len(places)), common_keys, together)
+    pool = PooledValues(
+        _choices(places), (), _common_keys([value for value, _ in flat]), together, _spread(places), _edge(flat)
+    )
+    return replace(pool, mentions=_mentioned(field, flat, len(places)))
+
+
+def _spread(places: Sequence[Place]) -> float:
+    """Return by how much numbers differ in a task at most, as a power of ten; 0 if that is more than a little."""
+    if not all(is_number(value) for values, _ in places for value in values):
+        return 0
+    apart = max((max(values) - min(values) for values, _ in places), default=0)
+    least = min((abs(value) for values, _ in places for value in values if value), default=0)
+    if all(value == int(value) for values, _ in places for value in values):
+        return 0  # these count something
+    tolerance = 10.0 ** math.ceil(math.log10(apart)) if apart else 0
+    return round(tolerance, 9) if tolerance <= max(0.01, _LITTLE * least) else 0
+
+
+def _edge(flat: Sequence[tuple[JsonValue, SeenCall]]) -> str:
+    """Return which edge of a month, quarter or year all dates are; empty if they are none."""
+    if not flat or not all(_is_near(value, call) for value, call in flat):
+        return ""
+    fitting = (one for one in EDGES if all(accepts({"$date": one}, value, call) for value, call in flat))
+    return next(fitting, "")
 
 
 def _flat(places: Sequence[Place]) -> list[tuple[JsonValue, SeenCall]]:
@@ -252,34 +300,51 @@ def _common_keys(values: Sequence[JsonValue]) -> frozenset[str]:
     return common if any(len(item) > len(common) for item in objects) else frozenset()
 
 
-def _mentioned(flat: Sequence[tuple[JsonValue, SeenCall]], places: int) -> list[JsonValue]:
+def _mentioned(field: Field, flat: Sequence[tuple[JsonValue, SeenCall]], places: int) -> list[JsonValue]:
     """Return the values of the run that prose repeats."""
     texts = [(WrittenText(value), call) for value, call in flat if isinstance(value, str)]
-    prose = sum(len(text.words) > 1 for text, _ in texts)
+    prose = sum(len(_LETTERS.findall(text.text)) > 1 for text, _ in texts)
     if places < _FEW_PLACES or len(texts) < len(flat) or prose <= _MOSTLY * len(texts):
         return []
-    # What two places say alike is asked once, of the place that is written shortest.
-    by_values: dict[object, ValueOrigin] = {}
-    for name, values in sorted(_repeated(texts), key=lambda one: _written_shortest(one[0])):
-        by_values.setdefault(values, name)
-    return [
-        {"call": one.tool, "path": one.pointer} if one.pointer[:1] == "/" else one.dotted for one in by_values.values()
-    ]
+    found: list[JsonValue] = []
+    said: set[object] = set()
+    for name, values in sorted(
+        _repeated(field, texts).items(), key=lambda one: (-len(one[1]), *_written_shortest(one[0]))
+    ):
+        written = {"call": name.tool, "path": name.pointer} if name.pointer[:1] == "/" else name.dotted
+        # What two places say alike is asked once.
+        if not values <= said and _hold({"$mentions": [written]}, flat):
+            found.append(written)
+            said |= values
+    return found
 
 
-def _repeated(texts: Sequence[tuple[WrittenText, SeenCall]]) -> Iterator[tuple[ValueOrigin, frozenset[object]]]:
-    """Yield the places that nearly every text repeats a value of, with their values."""
+def _hold(expected: JsonValue, flat: Sequence[tuple[JsonValue, SeenCall]]) -> bool:
+    """Whether a golden's value accepts nearly all that was passed."""
+    return sum(not accepts(expected, value, call) for value, call in flat) <= 0.01 * len(flat)
+
+
+def _repeated(field: Field, texts: Sequence[tuple[WrittenText, SeenCall]]) -> dict[ValueOrigin, set[object]]:
+    """Return the places, but the text's own, that nearly every text repeats a value of, with texts and values."""
     said: Counter[ValueOrigin] = Counter()
     there: Counter[ValueOrigin] = Counter()
     values: defaultdict[ValueOrigin, set[object]] = defaultdict(set)
-    for text, call in texts:
+    own = ValueOrigin("", ".".join(field))
+    for number, (text, call) in enumerate(texts):
         for name, found in call.known_values().items():
             there[name] += 1
-            said[name] += any(text.says(value) for value in found)
-            values[name].update(map(canonical, found))
-    for name in said:
-        if said[name] >= 0.99 * there[name] and there[name] >= 0.9 * len(texts) and len(values[name]) > 1:
-            yield name, frozenset(values[name])
+            repeated = [canonical(value) for value in found if text.says(value)]
+            said[name] += bool(repeated)
+            values[name].update((number, value) for value in repeated)
+    often = max(_OFTEN_SAID, _SOMETIMES * len(texts))
+    return {
+        name: values[name]
+        for name in said
+        if name != own
+        and there[name] >= often
+        and said[name] >= 0.99 * there[name]
+        and len({value for _, value in values[name]}) > 1
+    }
 
 
 def _written_shortest(place: ValueOrigin) -> tuple[bool, int, ValueOrigin]:
@@ -337,4 +402,8 @@ def expected_arguments(cluster: CallCluster, rules: Mapping[Argument, LearnedRul
         expected = rule.expected([call.args[field] for call in having], having)
         optional = rule.optional or len(having) < len(calls)
         found[field] = {"$any_of": [expected, _ABSENT]} if optional else expected
+    inside = {field[:at] for field in found for at in range(1, len(field))}
+    for (tool, field), rule in rules.items():
+        if tool == cluster.tool and rule.optional and field not in found and field[:-1] in inside:
+            found[field] = {"$ignore": True}  # no run of this task has this field of an object
     return found

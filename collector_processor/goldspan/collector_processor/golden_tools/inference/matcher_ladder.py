@@ -10,15 +10,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from goldspan.collector_processor.golden_tools.inference.task_runs import SeenCall, ValueOrigin
-from goldspan.scoring.comparison import ValueRule, canonical, comparison, equal
+from goldspan.scoring.comparison import ValueRule, canonical, comparison, equal, instant_of
 from goldspan.scoring.errors import MatcherError
 from goldspan.scoring.json_values import is_number, is_sequence
 from goldspan.scoring.matchers import escape_literal, score_of
 from goldspan.scoring.matchers.kinds.prose import WrittenText, facts_of
+from goldspan.scoring.matchers.kinds.session_values import dates_in
 from goldspan.scoring.matchers.matcher import has_dollar_keys
 from goldspan.scoring.matchers.reading import matches, read_arguments
 from goldspan.scoring.sessions import JsonValue
@@ -38,6 +39,10 @@ class PooledValues:
     """Of lists of objects: the keys that all objects have, if not all have the same."""
     together: Sequence[str] = ()
     """Other arguments whose elements belong to the elements of this one."""
+    spread: float = 0
+    """Of numbers that hardly differ in a task: by how much they do, as a power of ten."""
+    edge: str = ""
+    """Of dates that all are the first or last day of a month, quarter or year: which one, as `$date` names it."""
 
 
 class SeenValues(NamedTuple):
@@ -95,6 +100,28 @@ def _spelling(seen: SeenValues) -> JsonValue:
     return any_of(kept, lambda one: {"$alphanumeric": one})
 
 
+def _same_instant(seen: SeenValues) -> JsonValue:
+    """Take instants and times of the day however they are written."""
+    kept: list[JsonValue] = []
+    for value in seen.values:
+        if not isinstance(value, str) or not matches({"$datetime": value}, value):
+            return None
+        if not any(matches({"$datetime": one}, value) for one in kept):
+            kept.append(value)
+    return any_of(kept, lambda one: {"$datetime": one})
+
+
+def _near(seen: SeenValues) -> JsonValue:
+    """Take numbers that differ as little as those of any task do."""
+    if not seen.pool.spread or not all(map(is_number, seen.values)):
+        return None
+    kept: list[JsonValue] = []
+    for value in sorted(seen.values):
+        if not kept or value - kept[-1] > seen.pool.spread:
+            kept.append(value)
+    return any_of(kept, lambda one: {"$approx": one, "tolerance": seen.pool.spread})
+
+
 def _unordered(seen: SeenValues) -> JsonValue:
     if not all(is_sequence(value) for value in seen.values):
         return None
@@ -140,24 +167,65 @@ def _from_result(seen: SeenValues) -> JsonValue:
     return {"$from_result": {"call": tool, **({"path": pointer} if pointer else {})}}
 
 
-_DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?")
+_LONGEST_DATE, _WORDS_OF_DATE = 40, 5
 
 
 def days_from_call(value: JsonValue, call: SeenCall) -> tuple[int, str | None] | None:
     """Return how many days a date is after the day of its call, and its time, if it has one."""
-    hit = _DATE.fullmatch(value) if isinstance(value, str) else None
-    if hit is None or call.day is None:
+    if call.day is None or not isinstance(value, str) or len(value) > _LONGEST_DATE or value.strip().isdecimal():
         return None
-    try:
-        return (date(int(hit[1]), int(hit[2]), int(hit[3])) - call.day).days, hit[4]
-    except ValueError:
+    found = list(dates_in(value, 0)) if len(value.split()) <= _WORDS_OF_DATE else []
+    if len(found) != 1:
         return None
+    [(day, seconds, _)] = found
+    if seconds is None:
+        return (day - call.day).days, None
+    minutes, second = divmod(int(seconds), 60)
+    time = f"{minutes // 60:02}:{minutes % 60:02}"
+    return (day - call.day).days, f"{time}:{second:02}" if second else time
 
 
 def _relative_date(seen: SeenValues) -> JsonValue:
     found = [days_from_call(value, call) for value, call in zip(seen.values, seen.calls, strict=True)]
     dates = [{"days": one[0], **({"time": one[1]} if one[1] else {})} for one in found if one is not None]
     return any_of(dates, lambda one: {"$date": one}) if len(dates) == len(seen.values) else None
+
+
+def _relative_instant(seen: SeenValues) -> JsonValue:
+    """Take days and times in UTC, where values tell their zone."""
+    instants = [instant_of(value) if isinstance(value, str) and ":" in value else None for value in seen.values]
+    dates: list[JsonValue] = []
+    for instant, call in zip(instants, seen.calls, strict=True):
+        if instant is None or instant.offset is None or call.day is None:
+            return None
+        at = datetime.fromtimestamp(int(instant.utc), UTC)
+        dates.append({"days": (at.date() - call.day).days, "time": f"{at:%H:%M}Z"})
+    return any_of(dates, lambda one: {"$date": one})
+
+
+def _relative_day(seen: SeenValues) -> JsonValue:
+    """Take days, at any time."""
+    found = [days_from_call(value, call) for value, call in zip(seen.values, seen.calls, strict=True)]
+    days = [{"days": one[0]} for one in found if one is not None and one[1] is not None]
+    return any_of(days, lambda one: {"$date": one}) if len(days) == len(seen.values) else None
+
+
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+EDGES = tuple(
+    f"{edge} of {which}{unit}"
+    for unit in ("month", "quarter", "year")
+    for which in ("", "next ", "last ")
+    for edge in ("start", "end")
+)
+
+
+def _calendar_date(seen: SeenValues) -> JsonValue:
+    """Take the next day of a weekday, or the edge of a month, quarter or year."""
+    for words in (seen.pool.edge,) if seen.pool.edge else (f"next {day}" for day in _WEEKDAYS):
+        expected = {"$date": words}
+        if all(accepts(expected, value, call) for value, call in zip(seen.values, seen.calls, strict=True)):
+            return expected
+    return None
 
 
 def _choice(seen: SeenValues) -> JsonValue:
@@ -201,10 +269,13 @@ def of_values_alone(values: Sequence[JsonValue]) -> JsonValue:
 def _generated(seen: SeenValues) -> JsonValue:
     if not all(isinstance(value, str) or is_number(value) for value in seen.values):
         return None
+    if any(found is not None and found[1] is None for found in map(days_from_call, seen.values, seen.calls)):
+        return None
     prefixes = {hit[0] if (hit := _PREFIX.match(str(value))) else "" for value in seen.values}
     for prefix in dict.fromkeys(("", *(prefixes if len(prefixes) == 1 else ()))):
         times = ("timestamp",) if all(call.day for call in seen.calls) else ()
-        for kind in (*_KINDS_OF_IDS[:2], *times, *_KINDS_OF_IDS[2:], "token"):
+        counter = ("counter",) if all(map(is_number, seen.values)) else ()
+        for kind in (*_KINDS_OF_IDS[:2], *times, *counter, *_KINDS_OF_IDS[2:], "token"):
             expected = {"$generated": kind, **({"prefix": prefix} if prefix else {})}
             if all(accepts(expected, value, call) for value, call in zip(seen.values, seen.calls, strict=True)):
                 return expected
@@ -250,11 +321,16 @@ def _ignore(_: SeenValues) -> JsonValue:
 FORMS = (
     Form("exact", _exact, "is the same"),
     Form("spelling", _spelling, "differs in case, punctuation or notation alone"),
+    Form("same_instant", _same_instant, "is the same instant"),
+    Form("near", _near, "is nearly the same"),
     Form("unordered", _unordered, "has the same elements in any order"),
     Form("together", _together, "has rows with another list, in any order"),
     Form("common_keys", _common_keys, "has objects with other optional keys"),
     Form("from_result", _from_result, "equals an earlier result"),
     Form("relative_date", _relative_date, "is always so many days from the day of the call"),
+    Form("relative_instant", _relative_instant, "is always so many days from the day of the call, in any time zone"),
+    Form("calendar_date", _calendar_date, "is always such a day, seen from the day of the call"),
+    Form("relative_day", _relative_day, "is always so many days from the day of the call, at any time"),
     Form("choice", _choice, "is one of few values"),
     Form("generated", _generated, "is generated anew"),
     Form("mentions", _mentions, "is prose that repeats values of the run"),

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from goldspan.scoring.comparison import ONE, ZERO, ValueRule, equal, number_of
-from goldspan.scoring.grounding.dates import Day, days_of
+from goldspan.scoring.grounding.dates import Day, days_of, times_of
 from goldspan.scoring.grounding.quantities import as_number, quantities_of, same
 from goldspan.scoring.grounding.words import letters_in, normalised, words_of
 from goldspan.scoring.json_values import is_mapping, is_number, is_sequence, shown
@@ -18,6 +18,7 @@ from goldspan.scoring.sessions import WORD_WITH_SIGNS, EarlierCalls, JsonValue
 
 _LONGEST_TEXT = 100_000
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_TIME = re.compile(r"(\d\d?):(\d\d)(?::00)?")
 _MASKED = re.compile(r"(?=.*[^\W\d_])(?=.*\d)[\w.@+-]{4,64}")
 """An identifier: letters and digits."""
 
@@ -64,6 +65,11 @@ class WrittenText:
         """Its dates; those without a year have the year 0."""
         return list(days_of(self.text, letters_in(self.words)))
 
+    @cached_property
+    def times(self) -> frozenset[tuple[int, int]]:
+        """Its times of the day, as hour and minute; both halves of the day where it does not say which."""
+        return frozenset(times_of(self.text, letters_in(self.words)))
+
     def says(self, fact: JsonValue) -> bool:
         """Whether it says a number, a date, an id or words, however it is written."""
         if isinstance(fact, bool) or fact is None:
@@ -74,6 +80,8 @@ class WrittenText:
         text = normalised(str(fact))
         if _DATE.match(text) and (day := next(days_of(text[:10], frozenset()), None)) is not None:
             return any((one.month, one.day) == (day.month, day.day) and one.year in (0, day.year) for one in self.days)
+        if hit := _TIME.fullmatch(text):
+            return (int(hit[1]), int(hit[2])) in self.times
         words = words_of(text)
         return bool(words) and (f" {' '.join(words)} " in self._spaced or squashed(text) in self._squashed)
 

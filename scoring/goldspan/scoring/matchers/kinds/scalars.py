@@ -39,24 +39,38 @@ _UNITS = {"ms": Fraction(1, 1_000), "s": Fraction(1), "m": Fraction(60), "h": Fr
 
 @dataclass(frozen=True, slots=True)
 class DateTime(Matcher):
-    """Matches instants at most a tolerance away."""
+    """Matches instants, or times of the day, at most a tolerance away."""
 
     instant: Instant
     tolerance: Fraction
     """In seconds, inclusive."""
+    read: Callable[[JsonValue], Instant | None] = instant_of
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1 for an instant within the tolerance."""
-        found = None if actual is ABSENT else instant_of(actual)
+        found = None if actual is ABSENT else self.read(actual)
         return ONE if found is not None and found.seconds_from(self.instant) <= self.tolerance else ZERO
 
 
+_TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.0+)?)? ?([ap]m)?", re.ASCII | re.IGNORECASE)
+
+
+def time_of_day(value: JsonValue) -> Instant | None:
+    """Return a time such as `9:30`, `09:30:00` or `9:30 PM` as an instant of the first day; None for all else."""
+    hit = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    if hit is None:
+        return None
+    hour = int(hit[1]) if hit[4] is None else int(hit[1]) % 12 + (12 if hit[4].casefold() == "pm" else 0)
+    return Instant(Fraction(hour * 3_600 + int(hit[2]) * 60 + int(hit[3] or 0)), None)
+
+
 def _read_datetime(value: JsonValue, options: Options, where: ValuePath, reader: MatcherReader) -> Expected:
-    instant, tolerance = instant_of(value), read_tolerance(options, where, reader)
+    read = instant_of if time_of_day(value) is None else time_of_day
+    instant, tolerance = read(value), read_tolerance(options, where, reader)
     if instant is None:
-        expected = 'ISO 8601 such as "2026-03-01T09:00:00Z", or Unix time'
+        expected = 'ISO 8601 such as "2026-03-01T09:00:00Z", Unix time, or a time such as "09:00"'
         reader.mistake((*where, "$datetime"), f"found {shown(value)}, expected {expected}")
-    return None if instant is None or tolerance is None else DateTime(instant, tolerance)
+    return None if instant is None or tolerance is None else DateTime(instant, tolerance, read)
 
 
 def read_tolerance(options: Options, where: ValuePath, reader: MatcherReader) -> Fraction | None:
@@ -268,7 +282,8 @@ KINDS = (
     MatcherKind(LITERAL, "exactly this value: nothing in it is a matcher", _read_literal, {}),
     MatcherKind(
         "$datetime",
-        "the same instant: ISO 8601 text or Unix time, at most `tolerance` away (seconds, or text such as 5m)",
+        "the same instant, ISO 8601 text or Unix time, or time of the day, at most `tolerance` away (seconds, or text "
+        "such as 5m)",
         _read_datetime,
         {"type": ["string", "number"]},
         {"tolerance": DURATION_SCHEMA},

@@ -14,7 +14,7 @@ from goldspan.scoring.grounding.dates import RelativeDay, days_of, relative_days
 from goldspan.scoring.grounding.words import letters_in, normalised, words_of
 from goldspan.scoring.json_values import Steps, is_mapping, is_number, is_sequence, shown, steps_of
 from goldspan.scoring.matchers.kinds.prose import WrittenText, text_of
-from goldspan.scoring.matchers.kinds.scalars import DURATION_SCHEMA, read_tolerance
+from goldspan.scoring.matchers.kinds.scalars import DURATION_SCHEMA, read_tolerance, time_of_day
 from goldspan.scoring.matchers.matcher import (
     ABSENT,
     Asks,
@@ -327,6 +327,8 @@ class RelativeDate(Matcher):
     """In place of a distance: words that lead to a day, or to one of several."""
     time: Fraction | None
     """Seconds into the day that the value has to show; None: any."""
+    time_zone: int | None
+    """The zone of that time: a value in another one shows its own time there; None: the value's own."""
     tolerance: Fraction
     """In seconds."""
     zone: int
@@ -338,7 +340,9 @@ class RelativeDate(Matcher):
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1 for a date of the right distance; none if it is not known when the call was made."""
-        found = list(_dates_in(actual, self.zone)) if actual is not ABSENT else []
+        found = list(dates_in(actual, self.zone)) if actual is not ABSENT else []
+        if self.time_zone is not None:
+            found = [_in_zone(*one, self.time_zone) for one in found]
         if self.time is not None:
             found = [one for one in found if one[1] == self.time]
         if not found:
@@ -363,11 +367,19 @@ class RelativeDate(Matcher):
         )
 
 
+def _in_zone(day: date, seconds: Fraction | None, zone: int, wanted: int) -> tuple[date, Fraction | None, int]:
+    """Return the day and the time that clocks of another zone show."""
+    if seconds is None:
+        return day, None, zone
+    days, inside = divmod(seconds + wanted - zone, 86_400)
+    return day + timedelta(int(days)), inside, wanted
+
+
 def _day_of(nanoseconds: int, zone: int) -> date:
     return (datetime.fromtimestamp(nanoseconds // 10**9, UTC) + timedelta(seconds=zone)).date()
 
 
-def _dates_in(value: JsonValue, zone: int) -> Iterator[tuple[date, Fraction | None, int]]:
+def dates_in(value: JsonValue, zone: int) -> Iterator[tuple[date, Fraction | None, int]]:
     """Yield each date that a value may mean, the seconds into that day if it says them, and the time zone."""
     instant = instant_of(value)
     if instant is not None:
@@ -414,19 +426,19 @@ def _edge_of(base: date, edge: re.Match[str]) -> date:
 
 
 _OF_DAYS = "words such as tomorrow or end of month, or a distance such as {days: -7}"
-_TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
+_ZONE_OF_TIME = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 
 
 def _read_date(value: JsonValue, options: Options, where: ValuePath, reader: MatcherReader) -> Expected:
     inside = (*where, "$date")
-    words, time = "", None
+    words, time, time_zone = "", None, None
     counts: dict[str, int] = dict.fromkeys(_UNITS, 0)
     if isinstance(value, str):
         words = normalised(value)
         if not (_EDGE.fullmatch(words) or _relative_days(words)):
             reader.mistake(inside, f"found {shown(value)}, expected {_OF_DAYS}; for a fixed date use $datetime")
     elif is_mapping(value) and value:
-        counts, time = _read_distance(value, inside, reader)
+        counts, time, time_zone = _read_distance(value, inside, reader)
     else:
         reader.mistake(inside, f"found {shown(value)}, expected {_OF_DAYS}")
     zone = options.get("zone", "Z")
@@ -434,28 +446,31 @@ def _read_date(value: JsonValue, options: Options, where: ValuePath, reader: Mat
     if offset is None:
         reader.mistake((*where, "zone"), f'found {shown(zone)}, expected an offset from UTC such as "+02:00"')
     days, months = counts["days"] + 7 * counts["weeks"], counts["months"] + 12 * counts["years"]
-    return RelativeDate(days, months, words, time, read_tolerance(options, where, reader) or ZERO, offset or 0)
+    slack = read_tolerance(options, where, reader) or ZERO
+    return RelativeDate(days, months, words, time, time_zone, slack, offset or 0)
 
 
 def _read_distance(
     value: Mapping[str, JsonValue], inside: ValuePath, reader: MatcherReader
-) -> tuple[dict[str, int], Fraction | None]:
-    """Return how many of each unit a distance such as {days: -7} has, and the second of the day that it names."""
+) -> tuple[dict[str, int], Fraction | None, int | None]:
+    """Return how many of each unit a distance such as {days: -7} has, the second of the day it names, and its zone."""
     counts: dict[str, int] = dict.fromkeys(_UNITS, 0)
-    time: Fraction | None = None
+    time, zone = None, None
     for name, number in value.items():
-        hit = _TIME.fullmatch(number) if name == "time" and isinstance(number, str) else None
-        if hit is not None:
-            time = Fraction(int(hit[1]) * 3_600 + int(hit[2]) * 60 + int(hit[3] or 0))
-        elif name == "time":
-            reader.mistake((*inside, name), f'found {shown(number)}, expected text such as "09:30"')
+        if name == "time":
+            hit = _ZONE_OF_TIME.search(number) if isinstance(number, str) else None
+            found = time_of_day(number[: hit.start()] if hit else number)
+            zone = offset_of(hit[0]) if hit else None
+            time = found.clock if found is not None else None
+            if found is None:
+                reader.mistake((*inside, name), f'found {shown(number)}, expected text such as "09:30" or "09:30Z"')
         elif name not in counts:
             reader.mistake((*inside, name), f"unknown field: expected {', '.join(_UNITS)} or time")
         elif not isinstance(number, int) or isinstance(number, bool) or abs(number) > 10_000:
             reader.mistake((*inside, name), f"found {shown(number)}, expected a whole number")
         else:
             counts[name] = number
-    return counts, time
+    return counts, time, zone
 
 
 _REFERENCE: Mapping[str, object] = {
