@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from goldspan.collector_processor.golden_tools.inference.run_groups import RunGroup
+from goldspan.collector_processor.golden_tools.inference.task_runs import only_reads
 from goldspan.collector_processor.golden_tools.recording import record, record_groups
+from goldspan.collector_processor.golden_tools.trying import leave_one_out
 from goldspan.collector_processor.golden_tools.writing import golden_set_text
 from goldspan.mappers import read_sessions
 from goldspan.scoring import load_goldens, score_sessions
+from goldspan.scoring.comparison import canonical
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Label
 from rigs.more_simulated_agents import MORE_AGENTS
@@ -39,14 +42,29 @@ class Judgement(NamedTuple):
     """Of those that are right."""
     wrong: int
     caught: int
+    alike: int
+    """Of the wrong runs those whose writing calls are the ones of a run that was right: nothing tells them apart."""
     questions: int
     lines: int
+    tried: int = 0
+    predicted: int = 0
+    """Of the recorded runs those that fail the golden made of the others."""
+
+    def __add__(self, other: Any) -> Judgement:
+        return Judgement(*map(sum, zip(self, other, strict=True)))
+
+
+def writes_of(session: Session) -> object:
+    """What a run changed, whatever the order."""
+    calls = [call for turn in session.turns for call in turn.calls if call.error is None and not call.rejected]
+    return frozenset((call.name, canonical(dict(call.arguments or {}))) for call in calls if not only_reads(call.name))
 
 
 def judged(
     good: Sequence[Session], fresh: Iterable[Session], bad: Iterable[Session], *, show: bool = False
 ) -> Judgement:
     """Record goldens from runs that were right, and judge others."""
+    good, fresh, bad = list(good), list(fresh), list(bad)
     recorded = record(good, "inferred")
     text = golden_set_text("g.yaml", recorded.document, recorded.comments)
     index = load_goldens(dict(recorded.document))
@@ -59,9 +77,24 @@ def judged(
         for one in results[1]:
             if one.verdict.label is Label.PASS:
                 print("MISSED", one.name)
+    tried = leave_one_out(recorded.inferred) if recorded.inferred is not None else None
+    right: defaultdict[str, set[object]] = defaultdict(set)
+    for one in (*good, *fresh):
+        right[task_of(one)].add(writes_of(one))
     return Judgement(
-        len(results[0]), len(failed[0]), len(results[1]), len(failed[1]), len(recorded.questions), text.count("\n")
+        len(results[0]),
+        len(failed[0]),
+        len(results[1]),
+        len(failed[1]),
+        sum(writes_of(one) in right[task_of(one)] for one in bad),
+        len(recorded.questions),
+        text.count("\n"),
+        *((tried.right, tried.failed) if tried else ()),
     )
+
+
+def task_of(session: Session) -> str:
+    return session.id.partition("-run-")[0]
 
 
 def session_of(run: dict[str, Any], number: int) -> Session:
@@ -96,7 +129,7 @@ def trials(path: Path, k: int, repeats: int = 3) -> Iterator[tuple[str, Judgemen
         for number, run in enumerate(runs):
             if run["set"] == name:
                 (passing if run["passed"] else failing)[run["task"]].append(session_of(run, number))
-        totals = [0] * 6
+        total = Judgement(0, 0, 0, 0, 0, 0, 0)
         for repeat in range(repeats):
             chance = random.Random(repeat)
             good: list[Session] = []
@@ -108,8 +141,8 @@ def trials(path: Path, k: int, repeats: int = 3) -> Iterator[tuple[str, Judgemen
                     good += sessions[:k]
                     fresh += sessions[k:]
                     bad += failing[task]
-            totals = [one + other for one, other in zip(totals, judged(good, fresh, bad), strict=True)]
-        yield name, Judgement(*totals[:4], totals[4] // repeats, totals[5] // repeats)
+            total += judged(good, fresh, bad)
+        yield name, total._replace(questions=total.questions // repeats, lines=total.lines // repeats)
 
 
 def one_run_each(folder: Path) -> Judgement:
@@ -120,7 +153,7 @@ def one_run_each(folder: Path) -> Judgement:
     """
     described = {one["session"]: one for one in json.loads((folder / "sessions.json").read_text("utf-8"))}
     seen = {one.id: one for one in read_sessions(*folder.glob("*.otlp.jsonl.gz")) if one.id in described}
-    totals = [0] * 6
+    total = Judgement(0, 0, 0, 0, 0, 0, 0)
     for half in (0, 1):
         groups: list[RunGroup] = []
         judging: list[Session] = []
@@ -138,10 +171,10 @@ def one_run_each(folder: Path) -> Judgement:
         right, wrong = (
             [one for one in found if (described[one.name]["reward"] == 1) is passed] for passed in (True, False)
         )
-        counts = len(right), sum(one.failed for one in right), len(wrong), sum(one.failed for one in wrong)
         lines = golden_set_text("g.yaml", recorded.document, recorded.comments).count("\n")
-        totals = [one + other for one, other in zip(totals, (*counts, len(recorded.questions), lines), strict=True)]
-    return Judgement(*totals[:4], totals[4] // 2, totals[5] // 2)
+        counts = len(right), sum(one.failed for one in right), len(wrong), sum(one.failed for one in wrong)
+        total += Judgement(*counts, 0, len(recorded.questions), lines)
+    return total._replace(questions=total.questions // 2, lines=total.lines // 2)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -151,7 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--agent", choices=agents, help="one simulated agent, with what it wrote and missed")
     parser.add_argument("-k", type=int, nargs="*", default=[2, 3], help="passing runs a task")
     options = parser.parse_args(arguments)
-    print(f"{'runs of':24}{'k':>3}{'false failures':>18}{'caught':>14}{'questions':>11}{'lines':>7}")
+    head = f"{'runs of':14}{'k':>2}{'false failures':>16}{'left out':>13}{'caught':>12}{'same writes':>13}"
+    print(f"{head}{'questions':>11}{'lines':>7}")
     rows: list[tuple[str, int, Judgement]] = []
     for name, agent in agents.items():
         if options.trials is None and options.agent in (None, name):
@@ -165,8 +199,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif options.trials is not None:
         rows += [(name, k, found) for k in options.k for name, found in trials(options.trials, k)]
     for name, k, one in rows:
-        shares = f"{one.failed} of {one.right}", f"{one.caught} of {one.wrong}"
-        print(f"{name:24}{k:>3}{shares[0]:>18}{shares[1]:>14}{one.questions:>11}{one.lines:>7}")
+        shares = [
+            f"{part} of {whole}"
+            for part, whole in ((one.failed, one.right), (one.predicted, one.tried), (one.caught, one.wrong))
+        ]
+        print(
+            f"{name:14}{k:>2}{shares[0]:>16}{shares[1]:>13}{shares[2]:>12}{one.alike:>13}{one.questions:>11}{one.lines:>7}"
+        )
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def with_answers(inferred: InferredSet, answered: Iterable[Answered]) -> Inferre
             form, optional = ("exact", False) if answer is Answer.NO else ("ignored", rules[argument].optional)
             rules[argument] = replace(rules[argument], form=form, optional=optional)
         if question.tool:
-            tools[question.tool] = replace(tools[question.tool], expected=True)
+            tools[question.tool] = replace(tools[question.tool], expected=answer is Answer.NO, optional=False)
     return replace(inferred, rules=rules, tools=tools)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from goldspan.collector_processor.golden_tools.inference.task_runs import RecordedTask, SeenCall, only_reads
+from goldspan.collector_processor.golden_tools.inference.matcher_ladder import is_surely_generated
+from goldspan.collector_processor.golden_tools.inference.task_runs import Field, RecordedTask, SeenCall, only_reads
 from goldspan.scoring.comparison import canonical
 from goldspan.scoring.json_values import is_sequence
 from goldspan.scoring.sessions import JsonValue
@@ -38,17 +40,72 @@ class TaskCalls:
         return len(self.task.runs)
 
 
-def cluster_calls(task: RecordedTask) -> TaskCalls:
+def cluster_calls(task: RecordedTask, divided: DividedLists) -> TaskCalls:
     """Put the calls of a task's runs together, tool by tool, the most alike first.
 
-    Calls of reading tools that share no argument are different calls.
+    Calls of reading tools that share no argument are different calls; those that divide a list are one.
     """
     tools = dict.fromkeys(call.name for run in task.runs for call in run.calls)
-    return TaskCalls(task, [one for tool in tools for one in _of_tool(task, tool)])
+    return TaskCalls(task, [one for tool in tools for one in _of_tool(task, tool, divided.get(tool))])
 
 
-def _of_tool(task: RecordedTask, tool: str) -> Iterator[CallCluster]:
+DividedLists = Mapping[str, Field]
+"""By tool, the list whose elements some runs pass in one call, and others in several."""
+
+
+def divided_lists(tasks: Sequence[RecordedTask]) -> DividedLists:
+    """Return the lists that runs of one task divide among calls in several ways, with the same elements in all."""
+    found: dict[str, Field] = {}
+    for task in tasks:
+        for tool in dict.fromkeys(call.name for run in task.runs for call in run.calls if not only_reads(call.name)):
+            of_runs = [calls for run in task.runs if (calls := [call for call in run.calls if call.name == tool])]
+            if len(set(map(len, of_runs))) > 1:
+                fields = frozenset.intersection(*(frozenset(call.args) for calls in of_runs for call in calls))
+                found.update((tool, field) for field in sorted(fields) if _is_divided(of_runs, field))
+    return found
+
+
+def _is_divided(of_runs: Sequence[Sequence[SeenCall]], field: Field) -> bool:
+    if not all(is_sequence(call.args[field]) for calls in of_runs for call in calls):
+        return False
+    bags = {
+        frozenset(Counter(canonical(one) for call in calls for one in call.args[field]).items()) for calls in of_runs
+    }
+    return len(bags) == 1 and all(len(_joined(calls, field)) == 1 for calls in of_runs)
+
+
+def _joined(calls: Sequence[SeenCall], field: Field) -> list[SeenCall]:
+    """Return the calls of a run, as one where they differ in a list alone; ids made anew are no difference."""
+    joined: dict[object, SeenCall] = {}
+    for call in calls:
+        others = [
+            (name, canonical(value))
+            for name, value in sorted(call.args.items())
+            if name != field and not (isinstance(value, str) and is_surely_generated(value))
+        ]
+        first = joined.setdefault(tuple(others), call)
+        if first is not call:
+            joined[tuple(others)] = replace(first, args={**first.args, field: [*first.args[field], *call.args[field]]})
+    return list(joined.values())
+
+
+def in_parts(value: Sequence[JsonValue]) -> Iterator[list[list[JsonValue]]]:
+    """Yield the ways to divide a list among several calls: all of a short one, else each element for itself."""
+    singles = [[one] for one in value]
+    if len(value) == _SHORT_LIST:
+        for place, one in enumerate(value):
+            yield [[one], [*value[:place], *value[place + 1 :]]]
+    if len(singles) > 1:
+        yield singles
+
+
+_SHORT_LIST = 3
+
+
+def _of_tool(task: RecordedTask, tool: str, divided: Field | None) -> Iterator[CallCluster]:
     of_runs = [[call for call in run.calls if call.name == tool] for run in task.runs]
+    if divided is not None:
+        of_runs = [_joined(calls, divided) for calls in of_runs]
     keys = {id(call): _keys(call) for calls in of_runs for call in calls}
     clusters: list[dict[int, SeenCall]] = []
     # The longest list first, so that the others find their partners in it.

@@ -18,9 +18,11 @@ from goldspan.scoring.matchers.matcher import has_dollar_keys
 from goldspan.scoring.sessions import JsonValue
 from goldspan.scoring.wording import counted, listed
 
-_OF_OWN_VALUE = ("$alphanumeric", "$unordered", "$key_facts")
+_OF_OWN_VALUE = ("$alphanumeric", "$unordered", "$key_facts", "$datetime", "$approx")
 """Matchers that a rule writes around the value of each golden."""
+_DIVIDED = "; in one call or in several"
 _ABSENT: JsonValue = {"$absent": True}
+_IGNORE: JsonValue = {"$ignore": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,10 @@ class _SetRules:
 
     def _rule(self, rule: LearnedRule, seen: Sequence[JsonValue], calls: int) -> JsonValue:
         optional = {"optional": True} if rule.optional else {}
+        seen = [value for value in seen if value != _IGNORE]
         matchers = [value for value in seen if _matcher_of(value)]
         if not matchers:
-            return optional
+            return optional if seen else {}
         name = _matcher_of(matchers[0])
         if name in _OF_OWN_VALUE and not has_dollar_keys(matchers[0][name]):
             together = matchers[0].get("together")
@@ -78,7 +81,7 @@ class _SetRules:
         name = _matcher_of(value)
         if name and name in rule and not has_dollar_keys(value[name]):
             return True, value[name]
-        return True, {"$any_of": [value, _ABSENT]} if rule.get("optional") and name else value
+        return True, {"$any_of": [value, _ABSENT]} if rule.get("optional") and name not in ("", "$ignore") else value
 
 
 def _matcher_of(value: JsonValue) -> str:
@@ -106,7 +109,8 @@ def golden_document(inferred: InferredSet, name: str) -> InferredDocument:
         for argument, rule in sorted(rules.rules.items()):
             key = ".".join((argument[0], *argument[1]))
             document["arguments"][key] = rule
-            comments["arguments", key] = [evidence(inferred.rules[argument])]
+            divided = inferred.divided.get(argument[0]) == argument[1]
+            comments["arguments", key] = [evidence(inferred.rules[argument]) + (_DIVIDED if divided else "")]
     document["goldens"] = [_golden(inferred, task, rules) for task in inferred.tasks]
     for index, task in enumerate(inferred.tasks):
         if task.runs == 1:
@@ -149,6 +153,16 @@ def questions_of(inferred: InferredSet) -> list[RuleQuestion]:
         )
         for use in inferred.tools.values()
         if use.incidental
+    ]
+    found += [
+        RuleQuestion(
+            f"{use.tool} may be left out",
+            (f"runs of {counted(use.unsteady, 'task')} of {use.tasks} differ in nothing else",),
+            tool=use.tool,
+            worth=use.unsteady,
+        )
+        for use in inferred.tools.values()
+        if use.optional
     ]
     return sorted(found, key=lambda one: (-one.worth, one.text))
 

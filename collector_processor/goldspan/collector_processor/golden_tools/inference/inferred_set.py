@@ -6,10 +6,18 @@ is forbidden. Calls that only read are expected only where runs hardly ever diff
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from goldspan.collector_processor.golden_tools.inference.call_clusters import CallCluster, TaskCalls, cluster_calls
+from goldspan.collector_processor.golden_tools.inference.call_clusters import (
+    CallCluster,
+    DividedLists,
+    TaskCalls,
+    cluster_calls,
+    divided_lists,
+    in_parts,
+)
 from goldspan.collector_processor.golden_tools.inference.learned_rules import (
     MOST_FAILURES,
     Argument,
@@ -26,13 +34,23 @@ from goldspan.collector_processor.golden_tools.inference.task_runs import (
     tools_of,
 )
 from goldspan.scoring.grounding.words import camel_words
+from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import JsonValue
 
 _INCIDENTAL = 0.4
 """A writing tool that some runs leave out in more than this share of its tasks proves nothing."""
+_OPTIONAL = 0.15
+"""A writing tool that runs leave out in this share of its tasks, and differ in nothing else, may be left out."""
 _FEW_TASKS = 3
 _ENOUGH_TASKS, _ENOUGH_RUNS = 5, 40
 """With fewer, in which no run left a call of a reading tool out, it is not known that runs have to make it."""
+_ENOUGH_HAND_OVERS = 20
+"""As these, of a tool that hands over to a person."""
+
+
+_MOST_LISTS = 50
+ExpectedInTask = tuple[CallCluster, Mapping[Field, JsonValue]]
+"""A call of a task, and what is expected of its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +65,8 @@ class ToolUse:
     """In so many of them some run left a call of it out."""
     expected: bool
     """Goldens expect its calls."""
+    optional: bool = False
+    """Runs that are right leave it out and differ in nothing else: with and without it are alternatives."""
 
     @property
     def incidental(self) -> bool:
@@ -64,7 +84,9 @@ class InferredSet:
     hidden: frozenset[str] = frozenset()
     """Names of arguments, at any depth, whose values are not written."""
 
-    def expected_lists(self, task: TaskCalls) -> list[list[tuple[CallCluster, Mapping[Field, JsonValue]]]]:
+    divided: DividedLists = field(default_factory=dict[str, Field])
+
+    def expected_lists(self, task: TaskCalls) -> list[list[ExpectedInTask]]:
         """Return the lists of calls that are right for a task, the most common first."""
         expected = [
             (cluster, expected_arguments(cluster, self.rules))
@@ -76,22 +98,41 @@ class InferredSet:
         for run in range(task.runs):
             made = tuple(index for index, (cluster, _) in enumerate(expected) if run in cluster.calls)
             lists[made] = lists.get(made, 0) + 1
-        return [[expected[index] for index in made] for made in sorted(lists, key=lambda made: (-lists[made], made))]
+        found = [[expected[index] for index in made] for made in sorted(lists, key=lambda made: (-lists[made], made))]
+        for tool in dict.fromkeys(cluster.tool for cluster, _ in expected if self.tools[cluster.tool].optional):
+            without = ([one for one in made if one[0].tool != tool] for made in list(found))
+            found += [made for made in without if made not in found]
+        for one in [one for one in expected if one[0].tool in self.divided]:
+            parts = list(self._in_parts(*one))
+            found += [
+                [other for other in made if other is not one] + ways for made in found if one in made for ways in parts
+            ]
+        return found[:_MOST_LISTS]
+
+    def _in_parts(self, cluster: CallCluster, expected: Mapping[Field, JsonValue]) -> Iterator[list[ExpectedInTask]]:
+        """Yield the calls that divide a list of a call."""
+        name = self.divided[cluster.tool]
+        value = expected.get(name)
+        bare = value["$unordered"] if is_mapping(value) and "$unordered" in value else value
+        for parts in in_parts(bare) if is_sequence(bare) else ():
+            written = [{**value, "$unordered": part} if is_mapping(value) else part for part in parts]
+            yield [(replace(cluster), {**expected, name: part}) for part in written]
 
 
 def infer(tasks: Sequence[RecordedTask], hidden: frozenset[str] = frozenset()) -> InferredSet:
     """Infer goldens of tasks from their runs; of arguments named in `hidden` no value is written."""
     tasks = taken_apart(tasks)
     reading = {tool: only_reads(tool) for tool in tools_of(tasks)}
-    clustered = [cluster_calls(task) for task in tasks]
+    divided = divided_lists(tasks)
+    clustered = [cluster_calls(task, divided) for task in tasks]
     rules = learn_arguments(clustered, {tool for tool, only in reading.items() if not only}, hidden)
     tools = {tool: _use(tool, clustered, rules, reads=only) for tool, only in reading.items()}
-    return InferredSet(clustered, rules, tools, hidden)
+    return InferredSet(clustered, rules, tools, hidden, divided)
 
 
 def of_one_task(inferred: InferredSet, task: RecordedTask) -> InferredSet:
     """Return what the set says of the runs of one task alone."""
-    return replace(inferred, tasks=[cluster_calls(task)])
+    return replace(inferred, tasks=[cluster_calls(task, inferred.divided)])
 
 
 def _use(tool: str, tasks: Sequence[TaskCalls], rules: Mapping[Argument, LearnedRule], *, reads: bool) -> ToolUse:
@@ -99,11 +140,24 @@ def _use(tool: str, tasks: Sequence[TaskCalls], rules: Mapping[Argument, Learned
     unsteady = sum(any(len(one.calls) < runs for one in clusters) for runs, clusters in several)
     if not reads:
         incidental = len(several) >= _FEW_TASKS and unsteady >= 2 and unsteady > _INCIDENTAL * len(several)
-        incidental = incidental or (unsteady > 0 and _hands_over(tool))
-        return ToolUse(tool, reads, len(several), unsteady, not incidental)
+        known = not unsteady and sum(runs for runs, _ in several) >= _ENOUGH_HAND_OVERS
+        incidental = incidental or (_hands_over(tool) and not known)
+        alone = sum(_is_left_out_alone(tool, task) for task in tasks)
+        optional = not incidental and alone >= max(2, _OPTIONAL * len(several))
+        return ToolUse(tool, reads, len(several), unsteady, not incidental, optional)
     enough = len(several) >= _ENOUGH_TASKS and sum(runs for runs, _ in several) >= _ENOUGH_RUNS
     steady = enough and not unsteady
     return ToolUse(tool, reads, len(several), unsteady, steady and _is_predictable(several, rules))
+
+
+def _is_left_out_alone(tool: str, task: TaskCalls) -> bool:
+    """Whether two runs of a task differ in that one calls a tool, and in no other call that changes something."""
+    made: defaultdict[frozenset[int], set[bool]] = defaultdict(set)
+    for run in range(task.runs):
+        of_run = [at for at, one in enumerate(task.clusters) if run in one.calls and not only_reads(one.tool)]
+        others = frozenset(at for at in of_run if task.clusters[at].tool != tool)
+        made[others].add(len(others) < len(of_run))
+    return any(len(found) > 1 for found in made.values())
 
 
 def _of_several_runs(tool: str, tasks: Sequence[TaskCalls]) -> Iterator[tuple[int, Sequence[CallCluster]]]:

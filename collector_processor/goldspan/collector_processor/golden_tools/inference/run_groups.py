@@ -126,14 +126,18 @@ def _repeat(keys: Sequence[_Key | None]) -> bool:
 
 
 def _name_tasks(texts: Sequence[_Key | None], parts: Sequence[_Key | None]) -> bool:
-    """Whether the user's first words tell tasks apart: none is a mere greeting, or begins runs of several tasks."""
+    """Whether the user's first words tell tasks apart.
+
+    None is a mere greeting, begins runs of several tasks, or is put in other words in runs of one.
+    """
     if any(text is not None and len(text[1].strip()) < _LEAST_TEXT for text in texts):
         return False
     tasks: defaultdict[_Key, set[_Key]] = defaultdict(set)
     for text, part in zip(texts, parts, strict=True):
         if text is not None and part is not None:
             tasks[text].add(part)
-    return not _repeat(parts) or all(len(found) <= 1 for found in tasks.values())
+    apart = len(set(texts)) > len(set(parts))
+    return not _repeat(parts) or (not apart and all(len(found) <= 1 for found in tasks.values()))
 
 
 def _same_tools(sessions: Sequence[Session], keys: Sequence[_Key | None]) -> bool:
