@@ -5,6 +5,7 @@ They were written without regard to how goldens are inferred. A good run is one 
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
@@ -675,6 +676,241 @@ def sales(run: SimulatedRun, chance: random.Random, mistake: str | None) -> None
         run.call("closeDeal", {"ok": True}, id=lead, reason="lost")
 
 
+# A hotel's concierge: formats of money and dates, recipients as text or list, references that hold the day.
+
+HOTEL_MISTAKES = (
+    "wrong room",
+    "wrong guests",
+    "wrong nights",
+    "wrong rate",
+    "no confirmation",
+    "confirmation without total",
+    "wrong extras",
+    "charged twice",
+    "charge without booking",
+    "wrong card",
+    "cancels first",
+    "other guest",
+)
+
+
+def hotel(run: SimulatedRun, chance: random.Random, mistake: str | None) -> None:
+    """Check the guest, reserve, charge a deposit, order extras and confirm."""
+    guest, mail = f"G{7_700 + 3 * run.task}", f"guest{run.task}@stay.example"
+    room = ("single", "double", "suite")[run.task % 3]
+    nights, people = 2 + run.task % 4, 1 + run.task % 3
+    rate = 1_050.0 + 55.5 * run.task
+    card = f"**** {4_000 + run.task}"
+    arrival = run.day + timedelta(30)
+    extras = ["breakfast", "parking", "crib", "late checkout"][: 1 + run.task % 4]
+    run.user = (
+        f"Guest {guest}: {room} room for {people}, {nights} nights from 30 days from now, with {', '.join(extras)}."
+    )
+    if some(chance, 0.9):
+        run.call("verify_guest", {"verified": True, "email": mail, "cards": [card]}, guest_id=guest)
+    if some(chance, 0.7):
+        run.call(
+            "check_availability",
+            {"room": room, "rate": rate, "offer": f"OF-{chance.randrange(10**5)}"},
+            room=room,
+            nights=nights,
+        )
+    for _ in range(chance.choice((0, 0, 1))):
+        run.call(
+            "kb_lookup", {"text": "Deposits are 20 %"}, topic=chance.choice(("deposit", "deposits", "cancellation"))
+        )
+    if mistake == "cancels first":
+        run.call("cancel_reservation", {"ok": True}, guest_id=guest)
+    if mistake == "wrong room":
+        room = "dormitory"
+    if mistake == "wrong guests":
+        people += 1
+    if mistake == "wrong nights":
+        nights += 1
+    if mistake == "wrong rate":
+        rate += 100
+    if mistake == "other guest":
+        guest = f"G{7_700 + 3 * run.task + 3}"
+    number = f"RES-{run.day:%Y%m%d}-{chance.randrange(1000):03}"
+    written = chance.choice((str(arrival), f"{arrival:%m/%d/%Y}", f"{arrival:%B} {arrival.day}, {arrival.year}"))
+
+    def reserve(**more: Any) -> None:
+        run.call(
+            "reserve",
+            {"reservation": {"number": number, "total": rate * nights}},
+            guest_id=guest,
+            room_type=room,
+            arrival=written,
+            nights=nights,
+            guests={"adults": people, **({"children": 0} if some(chance, 0.5) else {})},
+            rate=rate if some(chance, 0.5) else f"{rate:,.2f}",
+            dedupe=f"{chance.getrandbits(64):x}-{chance.getrandbits(32):x}",
+            **more,
+        )
+
+    if mistake != "charge without booking":
+        if some(chance, 0.15):
+            run.call("reserve", None, "rate expired", guest_id=guest, room_type=room, arrival=written, nights=nights)
+        reserve(**({"channel": "assistant"} if some(chance, 0.5) else {}))
+    deposit = round(rate * nights * 0.2, 2)
+    for _ in range(2 if mistake == "charged twice" else 1):
+        run.call(
+            "charge_card",
+            {"receipt": f"rc_{hexadecimal(chance, 20)}"},
+            reservation=number,
+            amount=deposit + (chance.choice((0, 0, 0.004, -0.004)) if some(chance, 0.4) else 0),
+            card="**** 9999" if mistake == "wrong card" else card,
+            description=chance.choice((f"Deposit {number}", f"20% deposit for {number}", f"{number} deposit")),
+        )
+    if mistake == "wrong extras":
+        extras = ["sauna"]
+    if len(extras) > 1 and some(chance, 0.35):
+        cut = chance.randrange(1, len(extras)) if len(extras) < 4 else 2
+        mixed = shuffled(chance, extras)
+        parts = [mixed[:cut], mixed[cut:]] if len(extras) < 4 else [[one] for one in mixed]
+    else:
+        parts = [shuffled(chance, extras)]
+    with run.together(some(chance, 0.5)):
+        for part in parts:
+            run.call("order_extras", {"ok": True}, reservation=number, extras=part)
+    if mistake == "no confirmation":
+        return
+    total = "the usual rate" if mistake == "confirmation without total" else f"{rate * nights:.2f}"
+    run.call(
+        "send_mail",
+        {"id": new_uuid(chance)},
+        to=mail if some(chance, 0.7) else [mail],
+        subject=chance.choice(("Your reservation", f"Reservation {number}", "See you soon")),
+        html=chance.choice(
+            (
+                f"<p>Dear guest,</p><p>your reservation <b>{number}</b> is confirmed: {total}.</p>",
+                f"<h1>Welcome!</h1>Reservation {number}<br/>Total: {total}",
+                f"<div>We look forward to seeing you. {number}, {total}</div>",
+            )
+        ),
+    )
+    if some(chance, 0.12):
+        run.call("add_guest_note", {"ok": True}, guest_id=guest, note="friendly")
+
+
+# An insurance clerk: claims as nested documents, JSON in text, percent and words, one of two ways to pay.
+
+CLAIM_MISTAKES = (
+    "wrong policy",
+    "wrong cause",
+    "wrong total",
+    "item missing",
+    "rejects",
+    "wrong account",
+    "no letter",
+    "letter without number",
+    "wrong deductible",
+    "pays twice",
+    "wrong assessor",
+    "deletes documents",
+)
+
+
+def claims(run: SimulatedRun, chance: random.Random, mistake: str | None) -> None:
+    """Open a claim with its items, set a task for an assessor, pay out or ask for documents, write a letter."""
+    policy, person = f"POL/{2_020 + run.task}/{311 * (run.task + 1)}", ("Ada King", "Ben Ode", "Cyd Roe")[run.task % 3]
+    cause = ("water", "fire", "theft", "storm")[run.task % 4]
+    items = [
+        {"description": f"item {letter}", "value": 100 + 35 * k + run.task}
+        for k, letter in enumerate("abc"[: 1 + run.task % 3])
+    ]
+    loss = run.day - timedelta(3)
+    iban = f"DE{10 + run.task}5001051754073249{run.task:02}"
+    said = ", ".join(f"{one['description']} worth {one['value']}" for one in items)
+    run.user = f"{person}, policy {policy}: {cause} damage three days ago to {said}. Pay to {iban}."
+    if some(chance, 0.8):
+        run.call(
+            "policy.fetch",
+            {"policy": policy, "holder": person, "deductible": 0.1, "region": "north"},
+            policyNumber=policy,
+        )
+    if some(chance, 0.3):
+        run.call(
+            "policy.terms",
+            ["Water damage is covered"],
+            policyNumber=policy,
+            section=chance.choice(("cover", "coverage")),
+        )
+    if mistake == "wrong policy":
+        policy += "9"
+    if mistake == "wrong cause":
+        cause = "wear"
+    if mistake == "item missing":
+        items = items[:-1] or [{"description": "nothing", "value": 0}]
+    if mistake == "wrong total":
+        items = [{**one, "value": int(one["value"]) + 1_000} for one in items]
+    claim = f"CL{chance.randrange(10**7):07}"
+    document = {"cause": cause, "lossDate": str(loss), "holder": person}
+    keys = shuffled(chance, document)
+    text = json.dumps({key: document[key] for key in keys}, indent=chance.choice((None, None, 2)))
+    run.call(
+        "claim.open",
+        {"claimNumber": claim, "state": "open", "assessor": f"as-{run.task % 4}"},
+        policyNumber=policy if some(chance, 0.8) else policy.replace("/", "-"),
+        payload=text,
+        items=[{**one, "lineId": new_uuid(chance)} for one in shuffled(chance, items)],
+        submittedAt=(run.start // 10**9 + chance.randrange(100)),
+        currency=chance.choice(("EUR", "EUR", "€")),
+    )
+    with run.together(some(chance, 0.4)):
+        run.call(
+            "task.create",
+            {"task": chance.randrange(10**6)},
+            subject=chance.choice((f"Assess {claim}", f"Assessment of claim {claim}", f"{claim}: please assess")),
+            assignee="as-9" if mistake == "wrong assessor" else f"as-{run.task % 4}",
+            due=f"{run.day + timedelta(7)}T{chance.choice(('09', '10', '12', '17'))}:00:00",
+            tags=shuffled(chance, ["claim", cause]),
+        )
+        if mistake == "rejects":
+            run.call("claim.reject", {"ok": True}, claimNumber=claim, reason="not covered")
+        elif run.task % 2 == 0:
+            total = sum(int(one["value"]) for one in items)
+            for _ in range(2 if mistake == "pays twice" else 1):
+                run.call(
+                    "payment.issue",
+                    {"payment": f"P{chance.randrange(10**9)}"},
+                    claimNumber=claim,
+                    iban="DE00"
+                    if mistake == "wrong account"
+                    else iban
+                    if some(chance, 0.6)
+                    else " ".join(iban[k : k + 4] for k in range(0, len(iban), 4)),
+                    gross=total,
+                    deductible="25%" if mistake == "wrong deductible" else chance.choice(("10%", "10 %", "10%")),
+                    purpose=f"Claim {claim}",
+                )
+        else:
+            run.call(
+                "documents.request",
+                {"ok": True},
+                claimNumber=claim,
+                kinds=shuffled(chance, ["photos", "invoice"]),
+                deadline=str((run.day.replace(day=28) + timedelta(4)).replace(day=1) - timedelta(1)),
+            )
+    if mistake != "no letter":
+        shown = "your claim" if mistake == "letter without number" else claim
+        run.call(
+            "letter.send",
+            {"queued": True},
+            recipient=person if some(chance, 0.7) else person.upper(),
+            body=chance.choice(
+                (
+                    f"Dear {person}, we received your claim. Its number is {shown}.",
+                    f"Hello {person},\n\nthank you. Reference: {shown}\n\nKind regards",
+                    f"{person}: {shown} is being processed ({cause}).",
+                )
+            ),
+            channel=chance.choice(("post", "email")),
+        )
+    if mistake == "deletes documents":
+        run.call("documents.delete", {"ok": True}, claimNumber=claim)
+
+
 MORE_AGENTS = {
     one.name: one
     for one in (
@@ -683,5 +919,7 @@ MORE_AGENTS = {
         SimulatedAgent("desk", desk, DESK_MISTAKES),
         SimulatedAgent("shop", shop, SHOP_MISTAKES),
         SimulatedAgent("sales", sales, SALES_MISTAKES, dialect="openinference"),
+        SimulatedAgent("hotel", hotel, HOTEL_MISTAKES),
+        SimulatedAgent("claims", claims, CLAIM_MISTAKES, dialect="openllmetry"),
     )
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 from datetime import date
 from typing import NamedTuple
 
-from goldspan.scoring.grounding.words import UNITS
+from goldspan.scoring.grounding.words import UNITS, letters_in, normalised, words_of
 
 _MONTHS = {
     name: number
@@ -109,6 +109,15 @@ def days_of(text: str, letters: Set[str]) -> Iterator[Day]:
             if 1 <= int(match["month"]) <= 12:
                 yield Day(int(match["year"]), int(match["month"]), 0)
     yield from _with_parts_missing(text, named=named, listed=listed)
+
+
+_WORDS_OF_DATES = frozenset((*_MONTHS, *_WEEKDAYS, *_ORDINALS, "t", "z", "utc", "gmt", "of", "at", "am", "pm"))
+
+
+def is_date(text: str) -> bool:
+    """Whether a text says a date and nothing else, with or without a time."""
+    normal = normalised(text[:60])
+    return len(text) <= 60 and _WORDS_OF_DATES.issuperset(letters_in(words_of(normal)))
 
 
 def _in_either_order(text: str) -> Iterator[Day]:

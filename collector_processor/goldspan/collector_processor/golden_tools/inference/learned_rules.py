@@ -24,7 +24,7 @@ from goldspan.collector_processor.golden_tools.inference.matcher_ladder import (
     SeenValues,
     accepts,
     any_of,
-    days_from_call,
+    distances,
     is_surely_generated,
 )
 from goldspan.collector_processor.golden_tools.inference.task_runs import Field, SeenCall, ValueOrigin
@@ -206,6 +206,8 @@ def _choose(
         base = "together" if "together" in fitting else "unordered"
     elif not _explains(base, places, pool):
         base = next((name for name in _CHEAP if name in explaining), base)
+        if base == "exact" and pool.choices and _mostly_varies(places):
+            base = "choice"
     if failures[base] <= allowed:
         return base, False
     candidates = [form.name for form in FORMS if form.name in fitting]
@@ -219,8 +221,14 @@ def _choose(
 
 _DATES = ("relative_date", "relative_instant", "calendar_date", "relative_day", "generated")
 """How a date may follow from the day of the call; one that none explains is taken for what the first makes of it."""
-_CHEAP = ("spelling", "same_instant", "near")
+_CHEAP = ("spelling", "same_instant", "amount", "near")
 """Forms that accept little more than the values seen."""
+
+
+def _mostly_varies(places: Sequence[Place]) -> bool:
+    """Whether an argument has several values in most tasks with several runs."""
+    several = [len(set(map(canonical, values))) > 1 for values, _ in places if len(values) > 1]
+    return 2 * sum(several) > len(several)
 
 
 def _explains(form: str, places: Sequence[Place], pool: PooledValues) -> bool:
@@ -245,8 +253,14 @@ def _order_is_open(places: Sequence[Place]) -> bool:
 def _pooled(field: Field, places: Sequence[Place], together: Sequence[str]) -> PooledValues:
     """Look at an argument over all tasks."""
     flat = _flat(places)
+    lists = [is_sequence(value) for value, _ in flat]
     pool = PooledValues(
-        _choices(places), (), _common_keys([value for value, _ in flat]), together, _spread(places), _edge(flat)
+        choices=_choices(places),
+        common_keys=_common_keys(flat),
+        together=together,
+        spread=_spread(places),
+        in_list=any(lists) and not all(lists),
+        edge=_edge(flat),
     )
     return replace(pool, mentions=_mentioned(field, flat, len(places)))
 
@@ -292,12 +306,22 @@ def _is_choice(value: JsonValue) -> bool:
     )
 
 
-def _common_keys(values: Sequence[JsonValue]) -> frozenset[str]:
-    objects = [item for value in values if is_sequence(value) for item in value]
-    if not all(map(is_sequence, values)) or not objects or not all(map(is_mapping, objects)):
+def _common_keys(flat: Sequence[tuple[JsonValue, SeenCall]]) -> frozenset[str]:
+    """Return the keys that all objects in lists have, but ids made anew; none if these are all keys."""
+    objects = [(item, call) for value, call in flat if is_sequence(value) for item in value]
+    if (
+        not all(is_sequence(value) for value, _ in flat)
+        or not objects
+        or not all(is_mapping(one) for one, _ in objects)
+    ):
         return frozenset()
-    common = frozenset[str].intersection(*(frozenset(item) for item in objects))
-    return common if any(len(item) > len(common) for item in objects) else frozenset()
+    common = frozenset[str].intersection(*(frozenset(item) for item, _ in objects))
+    common -= {key for key in common if all(_is_new_id(item[key], call) for item, call in objects)}
+    return common if any(len(item) > len(common) for item, _ in objects) else frozenset()
+
+
+def _is_new_id(value: JsonValue, call: SeenCall) -> bool:
+    return isinstance(value, str) and is_surely_generated(value) and not call.is_grounded(value)
 
 
 def _mentioned(field: Field, flat: Sequence[tuple[JsonValue, SeenCall]], places: int) -> list[JsonValue]:
@@ -359,7 +383,7 @@ def _prior(places: Sequence[Place], pool: PooledValues, fitting: Set[str], write
         return None
     if _is_prose(texts, len(places)) and sum(call.was_said(text) for text, call in flat) < 0.5 * len(flat):
         return "mentions" if pool.mentions else "key_facts" if "key_facts" in fitting else "type"
-    if all(map(is_surely_generated, texts)) and not any(call.is_grounded(text) for text, call in flat):
+    if all(_is_new_id(text, call) for text, call in flat):
         return "generated"
     return _prior_of_origins(flat, fitting, writes)
 
@@ -381,8 +405,8 @@ def _is_prose(texts: Sequence[str], places: int) -> bool:
 
 def _is_near(text: JsonValue, call: SeenCall) -> bool:
     """Whether a text is a date about a year away at most."""
-    found = days_from_call(text, call)
-    return found is not None and abs(found[0]) < _ABOUT_A_YEAR
+    found = distances(text, call)
+    return bool(found) and all(abs(days) < _ABOUT_A_YEAR for days, _ in found)
 
 
 def _comes_from(writes: Set[str], text: JsonValue, call: SeenCall) -> bool:

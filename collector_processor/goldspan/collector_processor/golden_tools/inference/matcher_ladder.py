@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from goldspan.collector_processor.golden_tools.inference.task_runs import SeenCall, ValueOrigin
+from goldspan.collector_processor.golden_tools.inference.task_runs import SeenCall, ValueOrigin, has_parts
 from goldspan.scoring.comparison import ValueRule, canonical, comparison, equal, instant_of
 from goldspan.scoring.errors import MatcherError
+from goldspan.scoring.grounding.dates import is_date
 from goldspan.scoring.json_values import is_number, is_sequence
 from goldspan.scoring.matchers import escape_literal, score_of
 from goldspan.scoring.matchers.kinds.prose import WrittenText, facts_of
@@ -41,6 +42,8 @@ class PooledValues:
     """Other arguments whose elements belong to the elements of this one."""
     spread: float = 0
     """Of numbers that hardly differ in a task: by how much they do, as a power of ten."""
+    in_list: bool = False
+    """A value sometimes stands alone in a list."""
     edge: str = ""
     """Of dates that all are the first or last day of a month, quarter or year: which one, as `$date` names it."""
 
@@ -111,6 +114,29 @@ def _same_instant(seen: SeenValues) -> JsonValue:
     return any_of(kept, lambda one: {"$datetime": one})
 
 
+_FEW_WORDS_OF_AMOUNT = 2
+
+
+def _amount(seen: SeenValues) -> JsonValue:
+    """Take a number with or without its unit, however it is written."""
+    texts = [WrittenText(str(value)) for value in seen.values if isinstance(value, str) or is_number(value)]
+    if len(texts) < len(seen.values) or any(len(one.text.split()) > _FEW_WORDS_OF_AMOUNT for one in texts):
+        return None
+    numbers = {tuple(one.numbers) for one in texts}
+    if len(numbers) != 1 or len(next(iter(numbers))) != 1:
+        return None
+    words = frozenset.intersection(*(frozenset(filter(str.isalpha, one.words)) for one in texts))
+    return {"$key_facts": [*next(iter(numbers)), *sorted(words)]}
+
+
+def _in_list(seen: SeenValues) -> JsonValue:
+    """Take a value for the list that has it alone."""
+    alone = [value[0] if is_sequence(value) and len(value) == 1 else value for value in seen.values]
+    if not seen.pool.in_list or any(map(has_parts, alone)):
+        return None
+    return any_of([one for value in alone for one in (value, [value])])
+
+
 def _near(seen: SeenValues) -> JsonValue:
     """Take numbers that differ as little as those of any task do."""
     if not seen.pool.spread or not all(map(is_number, seen.values)):
@@ -167,28 +193,33 @@ def _from_result(seen: SeenValues) -> JsonValue:
     return {"$from_result": {"call": tool, **({"path": pointer} if pointer else {})}}
 
 
-_LONGEST_DATE, _WORDS_OF_DATE = 40, 5
+Distance = tuple[int, str | None]
+"""So many days from the day of a call, and a time of the day, if one is said."""
 
 
-def days_from_call(value: JsonValue, call: SeenCall) -> tuple[int, str | None] | None:
-    """Return how many days a date is after the day of its call, and its time, if it has one."""
-    if call.day is None or not isinstance(value, str) or len(value) > _LONGEST_DATE or value.strip().isdecimal():
-        return None
-    found = list(dates_in(value, 0)) if len(value.split()) <= _WORDS_OF_DATE else []
-    if len(found) != 1:
-        return None
-    [(day, seconds, _)] = found
-    if seconds is None:
-        return (day - call.day).days, None
-    minutes, second = divmod(int(seconds), 60)
-    time = f"{minutes // 60:02}:{minutes % 60:02}"
-    return (day - call.day).days, f"{time}:{second:02}" if second else time
+def distances(value: JsonValue, call: SeenCall) -> Sequence[Distance]:
+    """Return how far a date is from the day of its call: in several ways where day and month may be exchanged."""
+    if call.day is None or not isinstance(value, str) or value.strip().isdecimal() or not is_date(value):
+        return ()
+    found: list[Distance] = []
+    for day, seconds, _ in dates_in(value, 0):
+        minutes, second = divmod(int(seconds or 0), 60)
+        time = f"{minutes // 60:02}:{minutes % 60:02}" + (f":{second:02}" if second else "")
+        found.append(((day - call.day).days, time if seconds is not None else None))
+    return found
 
 
 def _relative_date(seen: SeenValues) -> JsonValue:
-    found = [days_from_call(value, call) for value, call in zip(seen.values, seen.calls, strict=True)]
-    dates = [{"days": one[0], **({"time": one[1]} if one[1] else {})} for one in found if one is not None]
-    return any_of(dates, lambda one: {"$date": one}) if len(dates) == len(seen.values) else None
+    found = list(map(distances, seen.values, seen.calls))
+    if not all(found):
+        return None
+    common = [one for one in found[0] if all(one in other for other in found)]
+    dates = common[:1] or [one for ways in found for one in ways]
+    return any_of([_written(*one) for one in dates], lambda one: {"$date": one})
+
+
+def _written(days: int, time: str | None) -> JsonValue:
+    return {"days": days, **({"time": time} if time else {})}
 
 
 def _relative_instant(seen: SeenValues) -> JsonValue:
@@ -205,9 +236,9 @@ def _relative_instant(seen: SeenValues) -> JsonValue:
 
 def _relative_day(seen: SeenValues) -> JsonValue:
     """Take days, at any time."""
-    found = [days_from_call(value, call) for value, call in zip(seen.values, seen.calls, strict=True)]
-    days = [{"days": one[0]} for one in found if one is not None and one[1] is not None]
-    return any_of(days, lambda one: {"$date": one}) if len(days) == len(seen.values) else None
+    found = [{days for days, _ in distances(*one)} for one in zip(seen.values, seen.calls, strict=True)]
+    common = sorted(set[int].intersection(*found), key=abs)
+    return {"$date": {"days": common[0]}} if common else None
 
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -269,7 +300,7 @@ def of_values_alone(values: Sequence[JsonValue]) -> JsonValue:
 def _generated(seen: SeenValues) -> JsonValue:
     if not all(isinstance(value, str) or is_number(value) for value in seen.values):
         return None
-    if any(found is not None and found[1] is None for found in map(days_from_call, seen.values, seen.calls)):
+    if any(time is None for one in zip(seen.values, seen.calls, strict=True) for _, time in distances(*one)):
         return None
     prefixes = {hit[0] if (hit := _PREFIX.match(str(value))) else "" for value in seen.values}
     for prefix in dict.fromkeys(("", *(prefixes if len(prefixes) == 1 else ()))):
@@ -322,7 +353,9 @@ FORMS = (
     Form("exact", _exact, "is the same"),
     Form("spelling", _spelling, "differs in case, punctuation or notation alone"),
     Form("same_instant", _same_instant, "is the same instant"),
+    Form("amount", _amount, "is the same number, however it is written"),
     Form("near", _near, "is nearly the same"),
+    Form("in_list", _in_list, "stands for itself or alone in a list"),
     Form("unordered", _unordered, "has the same elements in any order"),
     Form("together", _together, "has rows with another list, in any order"),
     Form("common_keys", _common_keys, "has objects with other optional keys"),

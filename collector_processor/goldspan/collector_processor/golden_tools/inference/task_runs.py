@@ -57,7 +57,7 @@ class SeenCall:
 
     def origins(self, value: JsonValue) -> set[ValueOrigin]:
         """Return where earlier calls had returned this value."""
-        found = self.run.returned.get(canonical(value), ()) if not _has_parts(value) else ()
+        found = self.run.returned.get(canonical(value), ()) if not has_parts(value) else ()
         return {origin for position, origin in found if position < self.position}
 
     def known_values(self) -> Mapping[ValueOrigin, list[JsonValue]]:
@@ -222,7 +222,8 @@ def _is_short(value: JsonValue) -> bool:
     return not isinstance(value, str) or (1 < len(value) <= 60 and len(value.split()) <= 3)
 
 
-def _has_parts(value: JsonValue) -> bool:
+def has_parts(value: JsonValue) -> bool:
+    """Whether a value is an object or a list."""
     return is_mapping(value) or is_sequence(value)
 
 

@@ -127,8 +127,8 @@ class KeyFacts(matcher.Matcher):
         return matcher.Asks.CONTENT if any(map(_is_id, self.facts)) else matcher.asked_by(*self.facts)
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
-        """Return 1 for a text with all facts."""
-        text = text_of(actual)
+        """Return 1 for a text with all facts; a number is the text that says it."""
+        text = str(actual) if is_number(actual) else text_of(actual)
         if text is None or not text.strip():
             return ZERO
         written, inside = WrittenText(text), rule.by("exact")
