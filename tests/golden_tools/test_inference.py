@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from goldspan.collector_processor.golden_tools.inference.inferred_document import golden_document
 from goldspan.collector_processor.golden_tools.inference.run_groups import group_runs
 from goldspan.collector_processor.golden_tools.recording import Recorded, record
 from goldspan.collector_processor.golden_tools.reviewing import Answer, Answered, markdown_of, review
@@ -17,6 +18,7 @@ from goldspan.scoring import load_goldens, score_sessions
 from goldspan.scoring.sessions import Session, ToolCall, Turn
 from goldspan.scoring.verdict import Label
 from rigs.command_line import Run
+from rigs.more_simulated_agents import MORE_AGENTS
 from rigs.simulated_agents import AGENTS
 from rigs.span_facts import captured
 
@@ -74,6 +76,27 @@ RULES: dict[str, tuple[Callable[[int, int], Any], Any]] = {
         {"$key_facts": True},
     ),
     "constant": (lambda task, _run: f"x{task}", None),
+    "numbers with noise": (
+        lambda task, run: 10.0 * task + 100.25 + 0.004 * run,
+        {"$approx": True, "tolerance": 0.01},
+    ),
+    "money in any notation": (
+        lambda task, run: (1200.5 + task, f"1,20{task}.50", f"USD 120{task}.50")[run],
+        {"$key_facts": True},
+    ),
+    "a time of the day": (
+        lambda task, run: f"1{task}:30{':00' * (run % 2)}",
+        {"$datetime": True},
+    ),
+    "a day in several notations": (
+        lambda _task, run: ("2024-10-07", "October 7, 2024", "7.10.2024")[run],
+        {"$date": {"days": 3}, "always": True},
+    ),
+    "a value or a list of it": (lambda task, run: [f"a{task}"] if run == 1 else f"a{task}", None),
+    "objects with ids of their own": (
+        lambda task, run: [{"id": UUIDS[10 * task + run], "sku": f"a{task}"}],
+        {"$unordered": True, "common_keys": True},
+    ),
 }
 
 
@@ -168,9 +191,12 @@ def test_one_run_promises_nothing_and_says_so(run: Run, tmp_path: Path) -> None:
         assert words in head
 
 
-@pytest.mark.parametrize("name", AGENTS)
+ALL_AGENTS = {**AGENTS, **MORE_AGENTS}
+
+
+@pytest.mark.parametrize("name", ALL_AGENTS)
 def test_goldens_of_simulated_agents_judge_fresh_runs(name: str) -> None:
-    agent = AGENTS[name]
+    agent = ALL_AGENTS[name]
     found = record([one.to_session() for one in agent.good(3)], name)
     fresh = failed(found, *[one.to_session() for one in agent.good(5, first=1000)])
     bad = failed(found, *[one.to_session() for one in agent.bad(30)])
@@ -180,6 +206,43 @@ def test_goldens_of_simulated_agents_judge_fresh_runs(name: str) -> None:
     assert len(found.questions) <= 15
     assert found.inferred is not None
     assert abs(leave_one_out(found.inferred).failed / 30 - sum(fresh) / 50) <= 0.05
+
+
+def test_dates_follow_the_calendar_where_they_do_in_the_other_tasks() -> None:
+    days = [20_000, 20_003, 20_011]  # a Thursday, a Sunday, a Monday
+    mondays = ["2024-10-07", "2024-10-07", "2024-10-21"]
+    firsts = ["2024-11-01", "2024-11-01", "2024-11-01"]
+    for dates, words in ((mondays, "next monday"), (firsts, "start of next month")):
+        sessions = [
+            Session(f"task-{task}-run-{run}", (Turn((ToolCall("book", {"day": dates[run]}, start=days[run] * DAY),)),))
+            for task in range(4)
+            for run in range(3)
+        ]
+        assert rules(record(sessions, "set")) == {"book.day": {"$date": words, "always": True}}
+
+
+def test_a_list_may_be_divided_among_calls() -> None:
+    def calls(task: int, run: int) -> Sequence[ToolCall]:
+        made = ["a", "b"] if task else ["c", "d"]
+        return [book(x=task, tags=[one]) for one in made] if run + task == 1 else [book(x=task, tags=made)]
+
+    found = record(tasks_of(calls), "set")
+    whole, parts = [book(x=2, tags=["b", "a"])], [book(x=2, tags=["b"]), book(x=2, tags=["a"])]
+    wrong = [parts[0]], [*parts, book(x=2, tags=["c"])], [book(x=2, tags=["a", "c"])]
+    assert failed(found, *runs_of(2, whole, parts, *wrong)) == [False, False, True, True, True]
+
+
+def test_a_writing_tool_that_runs_rarely_leave_out_may_be_left_out_but_is_judged() -> None:
+    found = record(
+        tasks_of(lambda task, run: [book(x=task), *[book(name="tag", y=task)] * (run > 0 or task > 2)], tasks=10),
+        "set",
+    )
+    assert [one.text for one in found.questions if one.tool] == ["tag may be left out"]
+    lists = [book(x=7), book(name="tag", y=7)], [book(x=7)], [book(x=7), book(name="tag", y=8)]
+    assert failed(found, *runs_of(7, *lists)) == [False, False, True]
+    assert found.inferred is not None
+    strict, _ = review(found.inferred, lambda *_: Answer.NO)
+    assert failed(Recorded(golden_document(strict, "set").document, {}, ()), *runs_of(7, *lists)) == [False, True, True]
 
 
 def test_an_answer_of_no_expects_what_was_seen() -> None:
@@ -218,6 +281,15 @@ GROUPS: dict[str, tuple[list[tuple[str, str]], dict[str, Any], list[tuple[str, i
         [("t1/trial=1", "Hi"), ("t1/trial=2", "Hi"), ("t2/trial=1", "Hi"), ("t2/trial=2", "Hi")],
         {},
         [("session_pattern", 2), ("session_pattern", 2)],
+    ),
+    "one task in several words": (
+        [
+            (f"t{task}-run-{run}", text)
+            for task, said in enumerate((("Refund my order", "Money back"), ("Book me a flight", "A flight, please")))
+            for run, text in enumerate((*said, said[0]))
+        ],
+        {},
+        [("session_pattern", 3), ("session_pattern", 3)],
     ),
     "different tasks": ([("a", "Refund my order"), ("b", "Book a flight")], {}, [("session", 1), ("session", 1)]),
     "a template": (

@@ -789,7 +789,7 @@ def hotel(run: SimulatedRun, chance: random.Random, mistake: str | None) -> None
             )
         ),
     )
-    if some(chance, 0.12):
+    if some(chance, 0.3):
         run.call("add_guest_note", {"ok": True}, guest_id=guest, note="friendly")
 
 

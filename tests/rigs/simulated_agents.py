@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -61,7 +61,7 @@ class SimulatedRun:
         self.clock += 10
 
     @contextmanager
-    def together(self, parallel: bool) -> Iterator[None]:
+    def together(self, parallel: bool) -> Generator[None]:
         """Make the calls of the block at once, if `parallel`."""
         self.parallel = parallel
         yield

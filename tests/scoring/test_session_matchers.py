@@ -82,6 +82,20 @@ def test_a_date_is_of_the_clock_that_shows_it() -> None:
     assert judged({"$date": "today", "tolerance": "1d"}, "2026-02-27", when=late) == "fail"
 
 
+def test_a_time_with_a_zone_is_an_instant() -> None:
+    expected = {"$date": {"days": 1, "time": "09:00Z"}}
+    rows = ["2026-02-26T09:00:00Z", "2026-02-26T10:00:00+01:00", "2026-02-26T10:00:00Z", "2026-02-26"]
+    assert [judged(expected, value) for value in rows] == ["pass", "pass", "fail", "fail"]
+    assert judged({"$date": {"days": 1, "time": "23:30+02:00"}}, "2026-02-26T21:30:00Z") == "pass"
+    assert judged({"$date": {"days": 1, "time": "00:30+02:00"}}, "2026-02-25T22:30:00Z") == "pass"
+
+
+def test_a_text_mentions_a_time_however_it_is_written() -> None:
+    call = ToolCall("book", {"at": "08:00"})
+    rows = ["See you at 8:00", "at 8 am", "at 9:00"]
+    assert [judged({"$mentions": ["book.at"]}, text, call) for text in rows] == ["pass", "pass", "fail"]
+
+
 def test_without_a_clock_no_date_is_wrong() -> None:
     assert judged({"$date": "today"}, "2026-02-26", when=None) == "not_evaluated"
     assert judged({"$date": "today"}, "soon", when=None) == "fail"

@@ -60,7 +60,7 @@ def divided_lists(tasks: Sequence[RecordedTask]) -> DividedLists:
         for tool in dict.fromkeys(call.name for run in task.runs for call in run.calls if not only_reads(call.name)):
             of_runs = [calls for run in task.runs if (calls := [call for call in run.calls if call.name == tool])]
             if len(set(map(len, of_runs))) > 1:
-                fields = frozenset.intersection(*(frozenset(call.args) for calls in of_runs for call in calls))
+                fields = frozenset[Field].intersection(*(frozenset(call.args) for calls in of_runs for call in calls))
                 found.update((tool, field) for field in sorted(fields) if _is_divided(of_runs, field))
     return found
 

@@ -88,7 +88,7 @@ class InferredSet:
 
     def expected_lists(self, task: TaskCalls) -> list[list[ExpectedInTask]]:
         """Return the lists of calls that are right for a task, the most common first."""
-        expected = [
+        expected: list[ExpectedInTask] = [
             (cluster, expected_arguments(cluster, self.rules))
             for cluster in task.clusters
             if self.tools[cluster.tool].expected
@@ -143,6 +143,7 @@ def _use(tool: str, tasks: Sequence[TaskCalls], rules: Mapping[Argument, Learned
         known = not unsteady and sum(runs for runs, _ in several) >= _ENOUGH_HAND_OVERS
         incidental = incidental or (_hands_over(tool) and not known)
         alone = sum(_is_left_out_alone(tool, task) for task in tasks)
+        incidental = incidental or (alone >= 2 and alone == len(several))
         optional = not incidental and alone >= max(2, _OPTIONAL * len(several))
         return ToolUse(tool, reads, len(several), unsteady, not incidental, optional)
     enough = len(several) >= _ENOUGH_TASKS and sum(runs for runs, _ in several) >= _ENOUGH_RUNS

@@ -331,7 +331,7 @@ def _mentioned(field: Field, flat: Sequence[tuple[JsonValue, SeenCall]], places:
     if places < _FEW_PLACES or len(texts) < len(flat) or prose <= _MOSTLY * len(texts):
         return []
     found: list[JsonValue] = []
-    said: set[object] = set()
+    said: set[tuple[int, object]] = set()
     for name, values in sorted(
         _repeated(field, texts).items(), key=lambda one: (-len(one[1]), *_written_shortest(one[0]))
     ):
@@ -348,11 +348,13 @@ def _hold(expected: JsonValue, flat: Sequence[tuple[JsonValue, SeenCall]]) -> bo
     return sum(not accepts(expected, value, call) for value, call in flat) <= 0.01 * len(flat)
 
 
-def _repeated(field: Field, texts: Sequence[tuple[WrittenText, SeenCall]]) -> dict[ValueOrigin, set[object]]:
+def _repeated(
+    field: Field, texts: Sequence[tuple[WrittenText, SeenCall]]
+) -> dict[ValueOrigin, set[tuple[int, object]]]:
     """Return the places, but the text's own, that nearly every text repeats a value of, with texts and values."""
     said: Counter[ValueOrigin] = Counter()
     there: Counter[ValueOrigin] = Counter()
-    values: defaultdict[ValueOrigin, set[object]] = defaultdict(set)
+    values: defaultdict[ValueOrigin, set[tuple[int, object]]] = defaultdict(set)
     own = ValueOrigin("", ".".join(field))
     for number, (text, call) in enumerate(texts):
         for name, found in call.known_values().items():

@@ -125,7 +125,7 @@ def _amount(seen: SeenValues) -> JsonValue:
     numbers = {tuple(one.numbers) for one in texts}
     if len(numbers) != 1 or len(next(iter(numbers))) != 1:
         return None
-    words = frozenset.intersection(*(frozenset(filter(str.isalpha, one.words)) for one in texts))
+    words = frozenset[str].intersection(*(frozenset(filter(str.isalpha, one.words)) for one in texts))
     return {"$key_facts": [*next(iter(numbers)), *sorted(words)]}
 
 
