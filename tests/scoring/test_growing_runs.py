@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from goldspan.scoring import Session, ToolCall, Turn, load_goldens
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.incremental_score import IncrementalScore, InStep, in_step, joined_in_step
 from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.metrics.trajectory import TRAJECTORY_METRICS
 from goldspan.scoring.results import TurnResult
 from goldspan.scoring.run import KeptRun, Scorer, scorer_of
+from goldspan.scoring.session_score import IncrementalScore, InStep, in_step, joined_in_step
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages
 from goldspan.scoring.turn_join import SplitRuns, TurnJoin, golden_keys, join_turns, split_runs
 

@@ -19,7 +19,6 @@ from goldspan.scoring import results
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, Problem
 from goldspan.scoring.goldens.golden import Ambiguous, Golden, GoldenIndex, Repeat
-from goldspan.scoring.incremental_score import IncrementalScore
 from goldspan.scoring.json_values import plain
 from goldspan.scoring.matchers.matcher import Asks, asked_by
 from goldspan.scoring.metrics import session_metrics
@@ -27,7 +26,7 @@ from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset
 from goldspan.scoring.result_words import doubt_document
-from goldspan.scoring.session_score import score_run
+from goldspan.scoring.session_score import IncrementalScore, score_run
 from goldspan.scoring.sessions import Session, SpanRef, ToolCall
 from goldspan.scoring.tool_definitions import Definitions, load_tools
 from goldspan.scoring.verdict import (

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from pydantic.alias_generators import to_camel
 
 from goldspan.scoring.criterion import Criterion
-from goldspan.scoring.goldens.criterion_inheritance import CriterionMapping
+from goldspan.scoring.goldens.criteria_and_rules import CriterionMapping
 from goldspan.scoring.goldens.documents import (
     MistakeCollector,
     SourcePlace,
@@ -313,13 +313,6 @@ HAND_OFFS = frozenset(
 """Calls that ADK writes for itself; in traces they are not tool calls either."""
 
 _NAME_ENDS = (".evalset.json", ".test.json", ".json")
-
-
-def is_eval_set(document: JsonValue) -> bool:
-    """Whether a document is meant as an ADK eval set, or as a file of ADK from before eval sets."""
-    if is_list(document):
-        return any(is_mapping(item) and item.keys() & {"data", "query"} for item in document)
-    return is_mapping(document) and ("eval_cases" in document or "evalCases" in document)
 
 
 def read_eval_set(document: JsonValue, notes: MistakeCollector, defaults: CriterionMapping) -> GoldenSet:

@@ -32,17 +32,20 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.field_docstrings import describe_fields, field_docstrings
 from goldspan.scoring.goldens import golden_file_values
-from goldspan.scoring.goldens.argument_rules import NO_RULES, ArgumentRules, RulesOfSet, read_rules
-from goldspan.scoring.goldens.criterion_inheritance import (
+from goldspan.scoring.goldens.criteria_and_rules import (
     CALL_LEVEL,
     GOLDEN_LEVEL,
+    NO_RULES,
     SET_LEVEL,
     TURN_LEVEL,
+    ArgumentRules,
     CriterionLevel,
     CriterionMapping,
     Note,
+    RulesOfSet,
     check_turn_of_whole_session,
     inherit,
+    read_rules,
 )
 from goldspan.scoring.goldens.documents import (
     JsonSchema,

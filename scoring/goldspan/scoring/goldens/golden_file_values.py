@@ -11,7 +11,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.errors import CriterionError, MetricError
-from goldspan.scoring.goldens.criterion_inheritance import Note
+from goldspan.scoring.goldens.criteria_and_rules import Note
 from goldspan.scoring.goldens.documents import JsonSchema, ValuePath, check_finite, found
 from goldspan.scoring.goldens.golden import CallCount, MetricChoice, Operator, PresetChoice
 from goldspan.scoring.json_values import is_list, is_mapping

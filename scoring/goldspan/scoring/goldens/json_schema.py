@@ -8,8 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from goldspan.scoring.comparison import Strategy
 from goldspan.scoring.criterion import ArgumentRule, Criterion
-from goldspan.scoring.goldens.argument_rules import OF_RULE
-from goldspan.scoring.goldens.criterion_inheritance import CALL_LEVEL, GOLDEN_LEVEL, SET_LEVEL, TURN_LEVEL
+from goldspan.scoring.goldens.criteria_and_rules import CALL_LEVEL, GOLDEN_LEVEL, OF_RULE, SET_LEVEL, TURN_LEVEL
 from goldspan.scoring.goldens.documents import JsonSchema
 from goldspan.scoring.goldens.golden_file import GoldenSetEntry
 from goldspan.scoring.json_values import is_list, is_mapping

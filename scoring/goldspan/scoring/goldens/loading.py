@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion, criterion_in
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
-from goldspan.scoring.goldens.benchmarks import is_eval_set, read_eval_set
-from goldspan.scoring.goldens.criterion_inheritance import SET_LEVEL, CriterionMapping, criterion_mapping, inherit
+from goldspan.scoring.goldens.benchmarks import read_eval_set
+from goldspan.scoring.goldens.criteria_and_rules import SET_LEVEL, CriterionMapping, criterion_mapping, inherit
 from goldspan.scoring.goldens.documents import (
     MistakeCollector,
     Unreadable,
@@ -24,7 +24,7 @@ from goldspan.scoring.goldens.documents import (
 from goldspan.scoring.goldens.golden import GoldenIndex, GoldenSet, MetricChoice, duplicates_in
 from goldspan.scoring.goldens.golden_file import read_golden_set
 from goldspan.scoring.goldens.golden_file_values import read_metrics
-from goldspan.scoring.json_values import is_mapping
+from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.metrics.session_metrics import metric_names
 from goldspan.scoring.sessions import JsonValue
 
@@ -88,6 +88,13 @@ def _read_set(
         found = read(document, notes, defaults)
     mistakes += _mistakes(notes)
     return found
+
+
+def is_eval_set(document: JsonValue) -> bool:
+    """Whether a document is meant as an ADK eval set, or as a file of ADK from before eval sets."""
+    if is_list(document):
+        return any(is_mapping(item) and item.keys() & {"data", "query"} for item in document)
+    return is_mapping(document) and ("eval_cases" in document or "evalCases" in document)
 
 
 def index_of(
