@@ -57,6 +57,11 @@ class CompressedStore(MemoryStore):
         self.touched: set[str] = set()
         """Sessions that were read, and so may have changed, since the worker cleared this set."""
 
+    @property
+    def open_sessions(self) -> int:
+        """How many sessions there are. Any thread may ask."""
+        return len(self._sessions) + len(self._compressed_sessions)
+
     def session(self, session_id: str) -> SessionState | None:
         """Return a session."""
         self.touched.add(session_id)

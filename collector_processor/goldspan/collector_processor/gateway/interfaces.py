@@ -34,6 +34,11 @@ Headers = tuple[tuple[str, str], ...]
 """The forwarded headers of a request, sorted, names in lower case. They identify the tenant."""
 
 
+def tenant_name(headers: Headers) -> str:
+    """Return what people call the tenant of these headers: their values; empty without any."""
+    return ",".join(value for _, value in headers)
+
+
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
     """One export request, received or to be sent."""
@@ -55,6 +60,8 @@ class Busy:
 
     retry_after_seconds: float
     reason: str
+    of_tenant: bool = False
+    """This tenant alone has to wait: HTTP 429, gRPC RESOURCE_EXHAUSTED with RetryInfo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +131,12 @@ class RequestStatus(Enum):
     OK = (200, 0, "accepted")
     MALFORMED = (400, 3, "malformed")
     UNAUTHENTICATED = (401, 16, "unauthenticated")
+    FORBIDDEN = (403, 7, "forbidden")
     NOT_FOUND = (404, 12, "not_found")
     NOT_ALLOWED = (405, 12, "not_allowed")
     TOO_LARGE = (413, 8, "too_large")
     UNSUPPORTED = (415, 12, "unsupported")
+    TOO_MANY = (429, 8, "too_many")
     BUSY = (503, 14, "busy")
     TOO_SLOW = (408, 4, "too_slow")
     BROKEN = (500, 13, "broken")

@@ -49,6 +49,7 @@ from goldspan.collector_processor.gateway.interfaces import (
     DeliveryResult,
     Exporter,
     ExportRequest,
+    Headers,
     Rejected,
 )
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry, LogFullError
@@ -78,6 +79,8 @@ _LAST_COMMITS = 3.0
 _SESSIONS_AT_ONCE = 1000
 """Sessions that are restored before the worker works on what is due."""
 _MAX_LOGGED_KINDS = 100
+_NOT_ACCEPTED = ("backlog", "broken", "full", "journal_failed", "max_sessions", "shutting_down", "tenant_backlog")
+"""Why requests are not accepted; a counter that is there from the start has a rate when it first grows."""
 
 
 def steady_clock() -> Callable[[], float]:
@@ -97,14 +100,19 @@ class Intake:
         *,
         put: Callable[[ReceivedBody], object],
         waiting_bytes: Callable[[], int],
+        open_sessions: Callable[[Headers], int],
         now: Callable[[], float],
         on_failure: Callable[[str, Exception], object],
     ) -> None:
-        """Accept requests and `put` them; `waiting_bytes` tells how much waits in memory to be delivered."""
+        """Accept requests and `put` them.
+
+        `waiting_bytes` tells how much waits in memory to be delivered, `open_sessions` how many sessions a tenant has.
+        """
         self._settings = settings
         self._journal = journal
         self._put = put
         self._waiting_bytes = waiting_bytes
+        self._open_sessions = open_sessions
         self._now = now
         self._on_failure = on_failure
         self._lock = threading.Lock()
@@ -113,9 +121,11 @@ class Intake:
         """Nothing more is accepted."""
         self.backlog = 0
         """Bytes that wait for the worker."""
+        self._backlogs = Counter[Headers]()
+        """The same by tenant."""
         self.received = Counter[Signal]()
         self.received_bytes = Counter[Signal]()
-        self.not_accepted = Counter[str]()
+        self.not_accepted = Counter[str](dict.fromkeys(_NOT_ACCEPTED, 0))
         """Requests, by reason."""
         self.removed_scores = Counter[Signal]()
         """Attributes, events and metrics that clients wrote under goldspan's names."""
@@ -141,15 +151,20 @@ class Intake:
         groups = split_request(request.body)
         if groups is None:
             return self._broken(request)
-        size = len(request.body)
+        size, headers, settings = len(request.body), request.headers, self._settings
+        if settings.max_sessions is not None and self._open_sessions(headers) >= settings.max_sessions:
+            return self._busy("max_sessions", _RETRY_LATER, "this tenant has too many open sessions", of_tenant=True)
         with self._lock:
-            if self.backlog and self.backlog + size > self._settings.max_backlog:
+            if self.backlog and self.backlog + size > settings.max_backlog:
                 return self._busy("backlog", _RETRY_SOON, "requests come in faster than they can be worked on")
-            self.backlog += size
+            own = self._backlogs[headers] if headers else 0
+            if own and own + size > settings.max_backlog - self.backlog:  # half of what the others leave
+                message = "this tenant sends faster than its requests can be worked on"
+                return self._busy("tenant_backlog", _RETRY_SOON, message, of_tenant=True)
+            self._wait(headers, size)
         result, entry = self._write(request)
         if entry is None and not isinstance(result, Accepted):
-            with self._lock:
-                self.backlog -= size
+            self.worked_on(request)
             return result
         with self._lock:
             self._numbers += 1
@@ -162,7 +177,13 @@ class Intake:
     def worked_on(self, request: ExportRequest) -> None:
         """Note that a request does not wait for the worker any longer."""
         with self._lock:
-            self.backlog -= len(request.body)
+            self._wait(request.headers, -len(request.body))
+
+    def _wait(self, headers: Headers, size: int) -> None:
+        self.backlog += size
+        self._backlogs[headers] += size
+        if not self._backlogs[headers]:
+            del self._backlogs[headers]
 
     def _write(self, request: ExportRequest) -> tuple[AcceptResult, LogEntry | None]:
         if self._journal is None:
@@ -182,9 +203,9 @@ class Intake:
         self.not_accepted["broken"] += 1
         return Rejected(f"found no {request.signal.value} request in the {len(request.body):,} bytes of the body")
 
-    def _busy(self, reason: str, seconds: float, message: str) -> Busy:
+    def _busy(self, reason: str, seconds: float, message: str, *, of_tenant: bool = False) -> Busy:
         self.not_accepted[reason] += 1
-        return Busy(seconds, message)
+        return Busy(seconds, message, of_tenant)
 
 
 class GatewayPipeline:
@@ -243,6 +264,7 @@ class GatewayPipeline:
             self._journal,
             put=lambda received: self._queue.put(functools.partial(self._receive, received)),
             waiting_bytes=lambda: self.dispatcher.waiting_bytes,
+            open_sessions=self._open_sessions,
             now=self._now,
             on_failure=self._failed,
         )
@@ -276,6 +298,9 @@ class GatewayPipeline:
     def accept(self, request: ExportRequest) -> AcceptResult:
         """Store a request; return when that is durable. Called from many threads at once; never raises."""
         return self.intake.accept(request)
+
+    def _open_sessions(self, headers: Headers) -> int:
+        return self.worker.tenants.open_sessions(headers)
 
     # The worker's thread.
 
@@ -468,7 +493,17 @@ class GatewayPipeline:
     def coverage(self) -> Mapping[str, Any]:
         """Return which goldens were seen and which never, as JSON values."""
         worker = self.worker
-        return worker.coverage.document(worker.sessions_without_golden, worker.newest_without_golden().newest())
+        counts = worker.coverage.document(worker.sessions_without_golden, worker.newest_without_golden().newest())
+        tenants = [
+            {
+                "tenant": tenant.label,
+                "read_spans": tenant.engine.stats.spans,
+                "open_sessions": tenant.store.open_sessions,
+                "sessions_without_golden": tenant.sessions_without_golden,
+            }
+            for tenant in worker.tenants
+        ]
+        return {**counts, "tenants": tenants}
 
     def metrics(self) -> Iterator[Sample]:
         """Yield what was counted since the start, as samples whose names begin with `goldspan_`."""
@@ -492,6 +527,13 @@ class GatewayPipeline:
         yield from worker.coverage.samples()
         for name, amount in self._totals():
             yield f"goldspan_{name}", {}, amount
+        for tenant in worker.tenants:
+            stats, labels = tenant.engine.stats, {"tenant": tenant.label} if tenant.label else {}
+            yield "goldspan_read_spans_total", labels, stats.spans
+            yield "goldspan_repeated_spans_total", labels, stats.repeated
+            yield "goldspan_late_records_total", labels, stats.late
+            yield "goldspan_evicted_sessions_total", labels, stats.evicted_sessions
+            yield "goldspan_open_sessions", labels, tenant.store.open_sessions
         for sink, exporter in self.feed.exporters.items():
             yield "goldspan_sink_waiting_scores", {"sink": sink}, exporter.waiting
             yield "goldspan_sink_scores_total", {"sink": sink, "outcome": "delivered"}, exporter.delivered
@@ -507,7 +549,6 @@ class GatewayPipeline:
     def _totals(self) -> Iterator[tuple[str, float]]:
         worker, dispatcher = self.worker, self.dispatcher
         tenants = list(worker.tenants)
-        stats = [tenant.engine.stats for tenant in tenants]
         seen, never_seen = worker.coverage.counts()
         letters = worker.outbox.dead_letters
         yield "delivery_attempts_total", dispatcher.attempts
@@ -523,10 +564,6 @@ class GatewayPipeline:
         yield "text_bytes", sum(tenant.texts.size for tenant in tenants)
         yield "tenants", len(tenants)
         yield "evicted_tenants_total", worker.tenants.evicted
-        yield "read_spans_total", sum(one.spans for one in stats)
-        yield "repeated_spans_total", sum(one.repeated for one in stats)
-        yield "late_records_total", sum(one.late for one in stats)
-        yield "evicted_sessions_total", sum(one.evicted_sessions for one in stats)
         yield "sessions_without_golden_total", worker.sessions_without_golden
         yield "goldens_seen", seen
         yield "goldens_never_seen", never_seen

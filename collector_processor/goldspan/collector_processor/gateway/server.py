@@ -71,7 +71,9 @@ class GatewayServer:
         self._workers = ThreadPoolExecutor(
             min(_WORKERS, settings.limits.max_concurrent_requests), thread_name_prefix="goldspan-receive"
         )
-        self._tokens = BearerTokens(_read(settings.receivers.tokens, environ))
+        tokens = settings.receivers.tokens
+        allowed = [{name: frozenset(values) for name, values in token.tenants.items()} for token in tokens]
+        self._tokens = BearerTokens(_read(tokens, environ), allowed)
         self._admin_tokens = BearerTokens(_admin_tokens(settings, environ))
         files = GoldenFiles(settings.goldens, settings.criterion, state_folder(environ) / "goldens")
         goldens = files.load_each()
@@ -90,6 +92,7 @@ class GatewayServer:
             self._workers,
             tokens=self._tokens,
             forwarded=settings.receivers.forward_headers,
+            tenant_limits=settings.tenant_limits,
         )
         self._ready = False
         self._drained = False

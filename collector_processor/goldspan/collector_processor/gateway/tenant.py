@@ -28,7 +28,7 @@ from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.gateway.compressed_store import CompressedStore
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest
 from goldspan.collector_processor.gateway.deliver.outbox import Outbox, RequestSources
-from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
+from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers, tenant_name
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
@@ -141,6 +141,8 @@ class Tenant:
         """Judge the spans that come with these headers, and send by `outbox`; `instance` names this gateway."""
         self.name = json.dumps(headers)
         """The key of the tenant in the journal."""
+        self.label = tenant_name(headers)
+        """What people call it."""
         self.headers = headers
         self._rules = rules
         self._settings = settings
@@ -450,6 +452,11 @@ class TenantTable:
     def named(self, name: str) -> Tenant | None:
         """Return the tenant with this key in the journal."""
         return self._tenants.get(name)
+
+    def open_sessions(self, headers: Headers) -> int:
+        """Return how many sessions a tenant has open. Any thread may ask."""
+        tenant = self._tenants.get(json.dumps(headers))
+        return 0 if tenant is None else tenant.store.open_sessions
 
     def restored(self, name: str, now: float) -> Tenant:
         """Return the tenant with this key in the journal, created if needed."""

@@ -292,7 +292,7 @@ class Worker:
 
     def _emit_results(self, tenant: Tenant, evaluations: Sequence[Evaluation], now: float) -> None:
         for evaluation in evaluations:
-            self.coverage.count(evaluation)
+            self.coverage.count(evaluation, tenant.label)
             self._joins.golden_seen(evaluation.golden_set, evaluation.golden)
         if evaluations:
             if self._on_results is not None:

@@ -40,7 +40,8 @@ as in Prometheus' text format. Any other name is a gauge.
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 """The content type of the text."""
 HELP = {
-    "goldspan_receiver_requests_total": "Received requests, by protocol, signal and outcome.",
+    "goldspan_receiver_requests_total": "Received requests, by protocol, signal, outcome and tenant.",
+    "goldspan_receiver_refused_requests_total": "Requests that were refused: their clients have to change something.",
     "goldspan_receiver_bytes_total": "Bytes of their bodies, as received.",
     "goldspan_receiver_dropped_items_total": "Spans, log records and metrics of OTLP/JSON that were invalid.",
     "goldspan_receiver_bad_fields_total": "Fields of OTLP/JSON that could not be read and were left out.",
@@ -75,6 +76,7 @@ HELP = {
     "goldspan_text_bytes": "Messages, results and definitions of tools in memory, for metrics that ask for them.",
     "goldspan_tenants": "Tenants (sets of forwarded headers) in memory.",
     "goldspan_evicted_tenants_total": "Tenants that were scored and dropped, to free memory.",
+    "goldspan_open_sessions": "Sessions whose state is in memory, by tenant.",
     "goldspan_read_spans_total": "Spans that the engine read.",
     "goldspan_repeated_spans_total": "Spans that were received again.",
     "goldspan_late_records_total": "Records of runs that were already dropped.",
@@ -82,7 +84,7 @@ HELP = {
     "goldspan_sessions_without_golden_total": "Sessions that no golden matches.",
     "goldspan_goldens_seen": "Goldens that matched a session since the start.",
     "goldspan_goldens_never_seen": "Goldens that matched none.",
-    "goldspan_results_total": "First results, by metric, level and label.",
+    "goldspan_results_total": "First results, by metric, level, label and tenant.",
     "goldspan_doubted_turns_total": "Turns whose telemetry contradicts how they were read, by dialect and doubt.",
     "goldspan_calls_not_evaluated_total": "Calls without a score, by reason.",
     "goldspan_sink_waiting_scores": "Scores that wait to be sent to a back-end with its own API.",
@@ -270,14 +272,14 @@ class GoldenCoverage:
         self._seen: dict[tuple[str, str], Counter[str]] = {}
         self.reasons = Counter[str]()
         """Calls that were not evaluated against their golden, by reason."""
-        self.results = Counter[tuple[str, str, str]]()
-        """First results by metric, level and label."""
+        self.results = Counter[tuple[str, str, str, str]]()
+        """First results by metric, level, label and tenant."""
         self.doubts = Counter[tuple[str, str]]()
         """First results of turns whose reading is in doubt, by dialect and code of the doubt."""
         self._metrics: dict[str, tuple[Counter[str], Counter[str]]] = {}
         """Of each further metric its sessions by label, and the calls that it did not evaluate by reason."""
 
-    def count(self, evaluation: Evaluation) -> None:
+    def count(self, evaluation: Evaluation, tenant: str = "") -> None:
         """Count one evaluation; corrections are not counted again."""
         sessions, reasons = Counter[str](), self.reasons
         if evaluation.golden or evaluation.golden_set:
@@ -287,7 +289,7 @@ class GoldenCoverage:
         if isinstance(evaluation.detail, MetricResult | MetricTurn | MetricCall):
             sessions, reasons = self._metrics.setdefault(evaluation.metric, (Counter(), Counter()))
         label, reason = evaluation.verdict.label, evaluation.verdict.reason
-        self.results[evaluation.metric, evaluation.level.value, label.value if label is not None else ""] += 1
+        self.results[evaluation.metric, evaluation.level.value, "" if label is None else label.value, tenant] += 1
         if isinstance(evaluation.detail, TurnResult):
             self.doubts.update((doubt.dialect, doubt.code) for doubt in evaluation.detail.doubts)
         if evaluation.level is Level.SESSION and label is not None:
@@ -322,8 +324,9 @@ class GoldenCoverage:
 
     def samples(self) -> Iterator[Sample]:
         """Yield the results and the doubts as samples of `/metrics`."""
-        for (metric, level, label), count in self.results.copy().items():
-            yield "goldspan_results_total", {"metric": metric, "level": level, "label": label}, count
+        for (metric, level, label, tenant), count in self.results.copy().items():
+            labels = {"metric": metric, "level": level, "label": label, **({"tenant": tenant} if tenant else {})}
+            yield "goldspan_results_total", labels, count
         for (dialect, code), count in self.doubts.copy().items():
             yield "goldspan_doubted_turns_total", {"dialect": dialect, "doubt": code}, count
 

@@ -13,8 +13,8 @@ import hmac
 import socket
 import ssl
 import threading
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
 from hashlib import sha256
 from typing import Annotated, Any, Self
@@ -56,6 +56,11 @@ class RequestLimits(Section):
 class LimitReached(Exception):  # noqa: N818 - it becomes a response
     """A limit on concurrent requests or their bytes is reached."""
 
+    def __init__(self, message: str, *, of_tenant: bool = False) -> None:
+        super().__init__(message)
+        self.of_tenant = of_tenant
+        """By one tenant: the others may go on."""
+
 
 class InFlightRequests:
     """How many requests and bytes are in flight. Used from any thread."""
@@ -65,31 +70,46 @@ class InFlightRequests:
         self._lock = threading.Lock()
         self.requests = 0
         self.bytes = 0
+        self._by_tenant = Counter[str]()
 
-    def reserve(self) -> Reservation:
+    def reserve(self, tenant: str = "") -> Reservation:
         """Count one request more. Raises LimitReached."""
+        limit = self._limits.max_concurrent_requests
         with self._lock:
-            if self.requests >= self._limits.max_concurrent_requests:
+            if self.requests >= limit:
                 raise LimitReached(f"{self.requests} requests at once")
+            if tenant and (own := self._by_tenant[tenant]) >= max(1, limit - self.requests):
+                # One tenant takes half of what all others leave at most, so that there is room for each.
+                raise LimitReached(f"{own} requests of this tenant at once", of_tenant=True)
             self.requests += 1
-        return Reservation(self)
+            self._by_tenant[tenant] += 1
+        return Reservation(self, tenant)
 
-    def change(self, requests: int, size: int) -> None:
-        """Add to the counts, or subtract. Raises LimitReached, and then counts nothing."""
+    def change(self, size: int) -> None:
+        """Add to the bytes. Raises LimitReached, and then counts nothing."""
         with self._lock:
-            if size > 0 and self.bytes + size > self._limits.max_bytes_in_flight:
+            if self.bytes + size > self._limits.max_bytes_in_flight:
                 raise LimitReached(f"{self.bytes:,} bytes of requests at once")
-            self.requests += requests
             self.bytes += size
+
+    def end(self, tenant: str, size: int) -> None:
+        """Count a request and its bytes no longer."""
+        with self._lock:
+            self.requests -= 1
+            self.bytes -= size
+            self._by_tenant[tenant] -= 1
+            if not self._by_tenant[tenant]:
+                del self._by_tenant[tenant]
 
 
 class Reservation:
     """What one request counts for until it is closed. Used by one thread at a time."""
 
-    __slots__ = ("_bytes", "_closed", "_in_flight")
+    __slots__ = ("_bytes", "_closed", "_in_flight", "_tenant")
 
-    def __init__(self, in_flight: InFlightRequests) -> None:
+    def __init__(self, in_flight: InFlightRequests, tenant: str) -> None:
         self._in_flight = in_flight
+        self._tenant = tenant
         self._bytes = 0
         self._closed = False
 
@@ -97,14 +117,14 @@ class Reservation:
         """Count so many bytes more. Raises LimitReached."""
         if self._closed:
             raise LimitReached("the request was given up")
-        self._in_flight.change(0, size)
+        self._in_flight.change(size)
         self._bytes += size
 
     def close(self) -> None:
         """Count the request and its bytes no longer. Safe to call again."""
         if not self._closed:
             self._closed = True
-            self._in_flight.change(-1, -self._bytes)
+            self._in_flight.end(self._tenant, self._bytes)
 
     def __enter__(self) -> Self:
         return self
@@ -117,12 +137,16 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 _SCHEME = "bearer "
+Allowed = Mapping[str, frozenset[str]]
+"""Values of headers that a token may send, by the name of the header; of others it may send any."""
 
 
 class BearerTokens:
     """The accepted bearer tokens. Without any, every request is accepted."""
 
-    def __init__(self, tokens: Iterable[str] = ()) -> None:
+    def __init__(self, tokens: Iterable[str] = (), allowed: Sequence[Allowed] = ()) -> None:
+        """Accept these tokens; `allowed` has what each of them may send, where they differ."""
+        self._allowed = allowed
         self._digests: tuple[bytes, ...] = ()
         self.replace(tokens)
 
@@ -133,14 +157,20 @@ class BearerTokens:
 
     def admit(self, authorization: str | None) -> bool:
         """Tell whether the value of an `authorization` header holds an accepted token."""
+        return self.allowed(authorization) is not None
+
+    def allowed(self, authorization: str | None) -> Allowed | None:
+        """Return what the token in the value of an `authorization` header may send; None if it is not accepted."""
         if not self._digests:
-            return True
+            return {}
         value = authorization or ""
         token = value[len(_SCHEME) :] if value[: len(_SCHEME)].lower() == _SCHEME else ""
         digest = sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
         # Compares with every token, so that the time does not tell which one was near.
         matches = [hmac.compare_digest(digest, known) for known in self._digests]
-        return any(matches)
+        if not any(matches):
+            return None
+        return self._allowed[matches.index(True)] if self._allowed else {}
 
 
 async def send_response(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:

@@ -124,7 +124,7 @@ class GrpcReceiver:
                 response = await self._handler.process(request)
             else:
                 response = request
-                self._handler.count("grpc", signal, response)
+                self._handler.refuse("grpc", signal, response, _names(context), _address(context))
             if response.status is not RequestStatus.OK:
                 details = ((_DETAILS, status_as_protobuf(response)),)
                 await context.abort(_CODES[response.status.grpc], response.message, details)
@@ -148,9 +148,7 @@ class GrpcReceiver:
                 return OtlpResponse(RequestStatus.TOO_LARGE, message)
             if isinstance(value, str):
                 metadata[name] = f"{metadata[name]}, {value}" if name in metadata else value
-        if not handler.tokens.admit(metadata.get("authorization")):
-            return OtlpResponse(RequestStatus.UNAUTHENTICATED, "expected a valid bearer token in `authorization`")
-        return handler.forwarded_headers(metadata.items())
+        return handler.admit(metadata)
 
     async def _read(self, signal: Signal, messages: _Messages, context: _Context) -> ReceivedRequest | OtlpResponse:
         """Check the metadata, then read the message."""
@@ -158,7 +156,7 @@ class GrpcReceiver:
         headers = self._check(context)
         if isinstance(headers, OtlpResponse):
             return headers
-        reservation = handler.reserve()
+        reservation = handler.reserve(headers)
         if isinstance(reservation, OtlpResponse):
             return reservation
         with ExitStack() as on_refusal:
@@ -174,7 +172,17 @@ class GrpcReceiver:
             except LimitReached as reason:
                 return busy(reason)
             on_refusal.pop_all()
-        return ReceivedRequest("grpc", signal, message, None, headers, reservation)
+        return ReceivedRequest("grpc", signal, message, None, headers, reservation, _address(context))
+
+
+def _names(context: _Context) -> dict[str, str]:
+    """Return the metadata that is text, of a call that was refused."""
+    return {name: value for name, value in context.invocation_metadata() or () if isinstance(value, str)}
+
+
+def _address(context: _Context) -> str:
+    """Return the address of the client, as gRPC's `ipv4:127.0.0.1:4711` has it."""
+    return context.peer().partition(":")[2].rpartition(":")[0].strip("[]").replace("%5B", "").replace("%5D", "")
 
 
 def _configuration(tls: ServerTls) -> Any:

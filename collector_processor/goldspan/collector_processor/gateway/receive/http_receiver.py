@@ -28,6 +28,13 @@ from goldspan.collector_processor.gateway.interfaces import (
     RequestStatus,
     encode_response,
     status_as_json,
+    tenant_name,
+)
+from goldspan.collector_processor.gateway.receive.clients import (
+    RefusedClients,
+    TenantRates,
+    tenant_labels,
+    with_implied,
 )
 from goldspan.collector_processor.gateway.receive.otlp_json_requests import (
     JSON_BYTES_A_VALUE,
@@ -35,6 +42,7 @@ from goldspan.collector_processor.gateway.receive.otlp_json_requests import (
     TooManyValues,
     json_to_protobuf,
 )
+from goldspan.collector_processor.gateway.settings.sections import TenantLimits
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.admin import Sample
 from goldspan.collector_processor.serving.http_server import (
@@ -66,6 +74,10 @@ _BYTES = 2
 _LEAST_RECORD = 2
 _BYTES_A_RECORD = 32
 """What a record takes at least, on average, in a request of the largest size. The ids of a span take 28."""
+_LONGEST_NAME = 100
+"""Characters of the name that a client says of itself."""
+_MAX_SERIES = 2_000
+"""Counters of requests; what further tenants send is counted without their names."""
 RETRY_AFTER_SECONDS = 1.0
 """Retry-After of a request that exceeds a limit. Requests take milliseconds, so a second is enough."""
 
@@ -83,6 +95,8 @@ class ReceivedRequest:
     headers: Headers
     """The headers to forward."""
     reservation: Reservation
+    address: str = ""
+    """Of the client."""
 
 
 class RequestHandler:
@@ -96,13 +110,16 @@ class RequestHandler:
         *,
         tokens: BearerTokens | None = None,
         forwarded: Iterable[str] = (),
+        tenant_limits: TenantLimits | None = None,
     ) -> None:
         """Pass requests to `accept`, with the headers named in `forwarded`, in lower case.
 
         `accept` is called from many threads at once, and never raises.
         """
         self.limits = limits
-        self.tokens = tokens or BearerTokens()
+        self._tokens = tokens or BearerTokens()
+        self._rates = TenantRates(tenant_limits or TenantLimits())
+        self._refused = RefusedClients()
         self.in_flight = InFlightRequests(limits)
         self.closing = False
         """Whether new requests are refused because the gateway shuts down."""
@@ -113,28 +130,37 @@ class RequestHandler:
             limits.max_request_bytes, limits.max_decompression_ratio, time.thread_time
         )
         self._lock = threading.Lock()
-        self._requests: Counter[tuple[str, str, str]] = Counter()
+        self._requests: Counter[tuple[str, str, str, Headers]] = Counter()
         self._bytes: Counter[tuple[str, str]] = Counter()
         self._dropped: Counter[tuple[str, str]] = Counter()
         self._bad_fields: Counter[tuple[str, str]] = Counter()
 
-    def reserve(self) -> Reservation | OtlpResponse:
-        """Count a request before its body is read, or return why it is refused."""
-        if self.closing:
-            return OtlpResponse(RequestStatus.BUSY, "the gateway is shutting down", RETRY_AFTER_SECONDS)
-        try:
-            return self.in_flight.reserve()
-        except LimitReached as reason:
-            return busy(reason)
-
-    def forwarded_headers(self, headers: Iterable[tuple[str, str]]) -> Headers | OtlpResponse:
-        """Return the headers to forward, or why one cannot be. Names are in lower case."""
-        picked = sorted((name, value) for name, value in headers if name in self._forwarded)
+    def admit(self, headers: Mapping[str, str]) -> Headers | OtlpResponse:
+        """Return the headers to forward, or why a request with these is refused. Names are in lower case."""
+        allowed = self._tokens.allowed(headers.get("authorization"))
+        if allowed is None:
+            return OtlpResponse(RequestStatus.UNAUTHENTICATED, "expected a valid bearer token in `authorization`")
+        picked = self._picked(headers)
         for name, value in picked:
             if not (value.isascii() and value.isprintable()):
                 message = f"header {name}: expected printable ASCII, since it is forwarded"
                 return OtlpResponse(RequestStatus.MALFORMED, message)
-        return tuple(picked)
+        forwarded = with_implied(picked, allowed) if allowed else picked
+        if isinstance(forwarded, OtlpResponse):
+            return forwarded
+        return self._rates.take(forwarded, "requests", 1) or self._rates.take(forwarded, "bytes", 0) or forwarded
+
+    def reserve(self, headers: Headers) -> Reservation | OtlpResponse:
+        """Count a request before its body is read, or return why it is refused."""
+        if self.closing:
+            return OtlpResponse(RequestStatus.BUSY, "the gateway is shutting down", RETRY_AFTER_SECONDS)
+        try:
+            return self.in_flight.reserve(tenant_name(headers))
+        except LimitReached as reason:
+            return busy(reason)
+
+    def _picked(self, headers: Mapping[str, str]) -> Headers:
+        return tuple(sorted((name, value) for name, value in headers.items() if name in self._forwarded))
 
     async def process(self, request: ReceivedRequest) -> OtlpResponse:
         """Process one request and close its reservation."""
@@ -156,7 +182,8 @@ class RequestHandler:
         except Exception:
             _logger.exception("a request failed", extra={"protocol": protocol, "signal": signal})
             response = OtlpResponse(RequestStatus.BROKEN, "internal error; the log has more")
-        self.count(protocol, signal, response, size=len(request.body))
+        self._rates.take(request.headers, "bytes", len(request.body))
+        self._count(protocol, signal, response, request.headers, request.address, size=len(request.body))
         return response
 
     def _process(self, request: ReceivedRequest) -> OtlpResponse:
@@ -194,15 +221,28 @@ class RequestHandler:
         match self._accept(ExportRequest(request.signal, body, request.headers)):
             case Accepted():
                 return OtlpResponse(RequestStatus.OK, message, rejected=rejected, bad_fields=bad_fields)
-            case Busy(seconds, why):
-                return OtlpResponse(RequestStatus.BUSY, why, seconds)
+            case Busy(seconds, why, of_tenant):
+                return OtlpResponse(RequestStatus.TOO_MANY if of_tenant else RequestStatus.BUSY, why, seconds)
             case Rejected(why):
                 return OtlpResponse(RequestStatus.MALFORMED, why)
 
-    def count(self, protocol: str, signal: str, response: OtlpResponse, *, size: int = 0) -> None:
-        """Count a request by its response."""
+    def refuse(
+        self, protocol: str, signal: str, response: OtlpResponse, headers: Mapping[str, str], address: str
+    ) -> None:
+        """Count a request that was refused before its body was read; the client says these headers of itself."""
+        said = self._picked(headers)
+        of_token = with_implied(said, self._tokens.allowed(headers.get("authorization")) or {})
+        self._count(protocol, signal, response, said if isinstance(of_token, OtlpResponse) else of_token, address)
+
+    def _count(
+        self, protocol: str, signal: str, response: OtlpResponse, headers: Headers, address: str, *, size: int = 0
+    ) -> None:
+        self._refused.note(response, tenant_name(headers)[:_LONGEST_NAME], address)
         with self._lock:
-            self._requests[protocol, signal, response.status.label] += 1
+            known = response.status in {RequestStatus.OK, RequestStatus.TOO_MANY, RequestStatus.BUSY}
+            if not known or len(self._requests) >= _MAX_SERIES:  # anybody may say to be anybody
+                headers = ()
+            self._requests[protocol, signal, response.status.label, headers] += 1
             self._bytes[protocol, signal] += size
             if response.rejected:
                 self._dropped[protocol, signal] += response.rejected
@@ -214,8 +254,10 @@ class RequestHandler:
         with self._lock:
             requests = dict(self._requests)
             counted = [dict(one) for one in (self._bytes, self._dropped, self._bad_fields)]
-        for (protocol, signal, outcome), number in requests.items():
-            yield "goldspan_receiver_requests_total", _labels(protocol, signal) | {"outcome": outcome}, number
+        for (protocol, signal, outcome, headers), number in requests.items():
+            labels = {**_labels(protocol, signal), "outcome": outcome, **tenant_labels(headers)}
+            yield "goldspan_receiver_requests_total", labels, number
+        yield from self._refused.samples()
         names = ("bytes_total", "dropped_items_total", "bad_fields_total")
         for name, numbers in zip(names, counted, strict=True):
             for (protocol, signal), number in numbers.items():
@@ -247,9 +289,10 @@ def _has_more_records(body: bytes, limit: int) -> bool:
     return False
 
 
-def busy(reason: object) -> OtlpResponse:
-    """Return the response to a request that exceeds a limit: 503 or UNAVAILABLE, to be sent again in a second."""
-    return OtlpResponse(RequestStatus.BUSY, f"{reason}; try again", RETRY_AFTER_SECONDS)
+def busy(reason: Exception) -> OtlpResponse:
+    """Return the response to a request that exceeds a limit: 503, or 429 to a tenant; to be sent again in a second."""
+    status = RequestStatus.TOO_MANY if getattr(reason, "of_tenant", False) else RequestStatus.BUSY
+    return OtlpResponse(status, f"{reason}; try again", RETRY_AFTER_SECONDS)
 
 
 def _labels(protocol: str, signal: str) -> dict[str, str]:
@@ -275,6 +318,8 @@ class HttpReceiver:
         signal = PATHS.get(path_of(scope))
         protocol = _PROTOCOLS.get(headers.get("content-type", "").partition(";")[0].strip().lower())
         response: OtlpResponse | None
+        client = scope.get("client")
+        address = str(client[0]) if client else ""
         if signal is None:
             response = OtlpResponse(RequestStatus.NOT_FOUND, f"no such path; there are {', '.join(PATHS)}")
         elif scope["method"] != "POST":
@@ -282,38 +327,39 @@ class HttpReceiver:
         elif protocol is None:
             response = OtlpResponse(RequestStatus.UNSUPPORTED, f"content-type: expected {_PROTOBUF} or {_JSON}")
         else:
-            response = await self._export(signal, protocol, headers, receive)
+            response = await self._export(signal, protocol, headers, receive, address)
+        if response is not None and (signal is None or protocol is None or scope["method"] != "POST"):
+            self._handler.refuse(protocol or "http", signal or "", response, headers, address)
         if response is not None:
             await respond(send, response, signal, as_json=protocol == "http/json")
 
     async def _export(
-        self, signal: Signal, protocol: str, headers: Mapping[str, str], receive: Receive
+        self, signal: Signal, protocol: str, headers: Mapping[str, str], receive: Receive, address: str
     ) -> OtlpResponse | None:
         """Receive one request. None means that the client disconnected."""
-        request = await self._read(signal, protocol, headers, receive)
+        request = await self._read(signal, protocol, headers, receive, address)
         if isinstance(request, ReceivedRequest):
             return await self._handler.process(request)
-        self._handler.count(protocol, signal, request or OtlpResponse(RequestStatus.TOO_SLOW))
+        gone = OtlpResponse(RequestStatus.TOO_SLOW, "the client disconnected before the end of its request")
+        self._handler.refuse(protocol, signal, request or gone, headers, address)
         return request
 
     async def _read(
-        self, signal: Signal, protocol: str, headers: Mapping[str, str], receive: Receive
+        self, signal: Signal, protocol: str, headers: Mapping[str, str], receive: Receive, address: str
     ) -> ReceivedRequest | OtlpResponse | None:
         """Check the headers, then read the body. None means that the client disconnected."""
         handler = self._handler
         max_bytes = handler.limits.max_request_bytes
-        if not handler.tokens.admit(headers.get("authorization")):
-            return OtlpResponse(RequestStatus.UNAUTHENTICATED, "expected a valid bearer token in `Authorization`")
+        forwarded = handler.admit(headers)
+        if isinstance(forwarded, OtlpResponse):
+            return forwarded
         encoding = headers.get("content-encoding", "").strip().lower() or "identity"
         if encoding not in ENCODINGS:
             return OtlpResponse(RequestStatus.UNSUPPORTED, f"content-encoding: expected one of {', '.join(ENCODINGS)}")
-        forwarded = handler.forwarded_headers(headers.items())
-        if isinstance(forwarded, OtlpResponse):
-            return forwarded
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length[:20]) > max_bytes:
             return _too_large(max_bytes)
-        reservation = handler.reserve()
+        reservation = handler.reserve(forwarded)
         if isinstance(reservation, OtlpResponse):
             return reservation
         with ExitStack() as on_refusal:
@@ -335,7 +381,7 @@ class HttpReceiver:
                     return busy(reason)
                 parts.append(part)
             on_refusal.pop_all()
-        return ReceivedRequest(protocol, signal, b"".join(parts), encoding, forwarded, reservation)
+        return ReceivedRequest(protocol, signal, b"".join(parts), encoding, forwarded, reservation, address)
 
 
 async def respond(send: Send, response: OtlpResponse, signal: Signal | None, *, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
@@ -37,6 +37,7 @@ from goldspan.collector_processor.serving.field_types import (
     ServerTls,
     SessionScoring,
     Size,
+    Texts,
     read_secret,
     state_folder,
 )
@@ -49,6 +50,13 @@ from goldspan.scoring.run import Scorer
 GRPC_PORT, HTTP_PORT = 4317, 4318
 
 
+class ReceiverToken(Secret):
+    """A bearer token that clients send, by the place where it is."""
+
+    tenants: Mapping[str, Texts] = Field(default_factory=dict[str, tuple[str, ...]])
+    """Values of forwarded headers that it may send, as in `{x-scope-orgid: team-a}`. A single one need not be sent."""
+
+
 class Receivers(Section):
     """Where the gateway receives OTLP, and from whom."""
 
@@ -58,8 +66,8 @@ class Receivers(Section):
     """Address of the OTLP/HTTP receiver; null turns it off."""
     tls: ServerTls | None = None
     """Certificate of both receivers; null: no TLS."""
-    tokens: tuple[Secret, ...] = ()
-    """Accepted bearer tokens, each `{env: NAME}` or `{file: PATH}`."""
+    tokens: tuple[ReceiverToken, ...] = ()
+    """Accepted bearer tokens, each `{env: NAME}` or `{file: PATH}`, perhaps with `tenants: {x-scope-orgid: team-a}`."""
     allow_anonymous: bool = False
     """Allow an address beyond loopback without tokens and without client certificates."""
     forward_headers: HeaderNames = ()
@@ -84,6 +92,9 @@ class Receivers(Section):
                 )
         if self.tokens and "authorization" in self.forward_headers:
             raise ValueError("`forward_headers` has authorization, which with `tokens` holds the gateway's own secret")
+        for name in {name for token in self.tokens for name in token.tenants}:
+            if name not in self.forward_headers:
+                raise ValueError(f"`tokens` have tenants by {name}, expected it in `forward_headers`")
         return self
 
 
@@ -233,6 +244,17 @@ class Scoring(SessionScoring):
     """A file of options for a model that is asked about each call when its session is over, as for `goldspan score`."""
 
 
+class TenantLimits(Section):
+    """What each tenant may send. Beyond it this tenant is answered with 429, and no other."""
+
+    requests_per_second: Annotated[float, Field(gt=0)] | None = None
+    """Requests a second, on average over ten seconds; null: any number."""
+    bytes_per_second: Size | None = None
+    """Bytes of bodies as received, likewise."""
+    max_sessions: Count | None = None
+    """Open sessions. Beyond it requests have to wait until sessions were dropped: `scoring.retention`."""
+
+
 class JournalSection(Section):
     """Acknowledged requests on disk, until they are delivered."""
 
@@ -336,6 +358,8 @@ class PipelineSettings:
     """Messages, results and definitions of tools in memory. Tenants share it equally."""
     max_tenants: int = 64
     trust_scores: bool = True
+    max_sessions: int | None = None
+    """Open sessions of one tenant."""
     journal: Path | None = None
     """A folder that no other gateway uses. None: acknowledged requests are lost when the process ends."""
     journal_sync: Literal["normal", "full"] = "normal"
@@ -366,6 +390,7 @@ class GatewaySettings(Section):
     export: Export
     admin: AdminSection = AdminSection()
     limits: RequestLimits = RequestLimits()
+    tenant_limits: TenantLimits = TenantLimits()
     scoring: Scoring = Scoring()
     journal: JournalSection = JournalSection()
     dead_letters: DeadLettersSection = DeadLettersSection()
@@ -401,6 +426,7 @@ class GatewaySettings(Section):
             max_text_bytes=scoring.max_text_bytes,
             max_tenants=scoring.max_tenants,
             trust_scores=self.receivers.trust_scores,
+            max_sessions=self.tenant_limits.max_sessions,
             journal=(journal.folder or state / "journal") if journal.enabled else None,
             journal_sync=journal.sync,
             journal_max_bytes=journal.max_bytes,

@@ -141,7 +141,7 @@ def variables(section: type[Section] = GatewaySettings, above: ValuePath = ()) -
     for name, field in section.model_fields.items():
         where = (*above, name)
         inner = section_in(field.annotation)
-        if inner is not None and inner is not Secret:
+        if inner is not None and not issubclass(inner, Secret):
             yield from variables(inner, where)
         elif inner is None or name in _PAIRS:
             yield PREFIX + "_".join(map(str, where)).upper(), where
