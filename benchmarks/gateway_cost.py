@@ -36,6 +36,8 @@ JUDGED = {
     "no golden, metrics: []": (40_000, "scoring: {{settle: 250ms, run_idle: 500ms, metrics: []}}"),
 }
 """How many spans are sent, and the settings."""
+_IDLE = 0.05
+"""Seconds of CPU in three seconds."""
 
 
 class Requests:
@@ -83,11 +85,18 @@ def measure(size: int, spans: int, settings: str) -> float:
         with running([*command, str(folder / "goldspan.yaml")]) as process:
             connection = http.client.HTTPConnection("127.0.0.1", load.listening(process, quiet=True), timeout=60)
             requests.send(connection, spans // 8)
-            time.sleep(2)
-            before = cpu(process.pid)
+            before = when_idle(process.pid)
             sent = requests.send(connection, spans)
-            time.sleep(3)
-            return (cpu(process.pid) - before) * 1e6 / sent
+            return (when_idle(process.pid) - before) * 1e6 / sent
+
+
+def when_idle(process: int) -> float:
+    """Return the seconds of CPU that a process has taken once it takes hardly any more: all is judged by then."""
+    before, used = -1.0, cpu(process)
+    while used - before > _IDLE:
+        time.sleep(3)
+        before, used = used, cpu(process)
+    return used
 
 
 def main(words: Sequence[str]) -> None:

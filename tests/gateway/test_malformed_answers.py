@@ -221,7 +221,8 @@ def test_every_thread_lives_and_everything_arrives_after_hundreds_of_malformed_a
     with raw_downstream() as raw:
         raw.answer = lambda: malformed(random, (*RETRIED, *NO_STATUS))
         settings = settings_for(Downstream(raw.endpoint)).replace(
-            "retry: {initial: 100ms}", f"compression: none, timeout: {TIMEOUT}s, retry: {{initial: 1ms, longest: 2ms}}"
+            "retry: {initial: 100ms}",
+            f"compression: none, batch_delay: null, timeout: {TIMEOUT}s, retry: {{initial: 1ms, longest: 2ms}}",
         )
         with process(settings, tmp_path) as running:
             bodies = [one_span(f"span {number}").SerializeToString() for number in range(40)]

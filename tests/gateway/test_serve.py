@@ -52,7 +52,8 @@ def delivered(downstream: Downstream) -> list[Any]:
 
 
 def test_a_request_with_nothing_of_ours_leaves_byte_for_byte(http: Downstream, tmp_path: Path) -> None:
-    with process(settings_for(http), tmp_path) as gateway:
+    settings = settings_for(http).replace("retry: {", "batch_delay: null, retry: {")
+    with process(settings, tmp_path) as gateway:
         assert gateway.post(SPAN) == 200
         assert gateway.call(SPAN) == b""
         until(lambda: len(http.received) == 2)

@@ -339,7 +339,7 @@ def test_defaults_of_the_inside_are_its_own() -> None:
         },
     )
     addresses = dict.fromkeys(Signal, SOMEWHERE["GOLDSPAN_EXPORT_ENDPOINT"])
-    assert inside.pipeline({}) == PipelineSettings(addresses=addresses)
+    assert inside.pipeline({}) == PipelineSettings(addresses=addresses, batch_delay=0.1)
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ class Queue:
     def __init__(self) -> None:
         self.waiting: list[PendingRequest] = []
 
-    def put(self, pending: PendingRequest) -> None:
-        self.waiting.append(pending)
+    def put(self, *requests: PendingRequest) -> None:
+        self.waiting += requests
 
     def withdraw(self, pending: PendingRequest) -> bool:
         if pending in self.waiting:
@@ -125,7 +125,7 @@ class Driver:
             self.queue.waiting.remove(pending)
             body = pending.read_body()
             self.delivered.append(ExportRequest(pending.signal, body, pending.headers))
-            self.worker.outbox.note_delivery(pending, Delivered(), self.now)
+            self.worker.outbox.note_delivery([pending], Delivered(), self.now)
 
     def end(self) -> None:
         assert self.worker.problems["unreadable_record"] == 0

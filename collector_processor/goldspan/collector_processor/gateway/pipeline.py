@@ -34,8 +34,9 @@ import queue
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from random import Random
 from typing import Any
 
@@ -233,7 +234,12 @@ class GatewayPipeline:
         self.failures = Counter[str]()
         self._queue = queue.SimpleQueue[Callable[[float], object] | None]()
         """Work for the worker's thread; None ends it."""
-        self._delivery_results = deque[tuple[PendingRequest, DeliveryResult]]()
+        self._arrived = deque[Callable[[float], object]]()
+        """Requests that wait for others, for the worker to receive them together, and what it does between them."""
+        self._arrival = threading.Lock()
+        self._receive_at: float | None = None
+        """When it does; None while none has arrived."""
+        self._delivery_results = deque[tuple[Sequence[PendingRequest], DeliveryResult]]()
         """Written by the threads of the dispatcher, noted by the worker."""
         self._noted = False
         """Whether there are noted deliveries that were not committed."""
@@ -253,6 +259,7 @@ class GatewayPipeline:
             random=random,
             on_failure=self._failed,
             outages=OutageLog(self.settings.addresses, time.monotonic),
+            batch_bytes=self.settings.batch_bytes,
         )
         self._journal: Journal | None = None
         if (folder := self.settings.journal) is not None:
@@ -262,7 +269,7 @@ class GatewayPipeline:
             goldens,
             self.settings,
             self._journal,
-            put=lambda received: self._queue.put(functools.partial(self._receive, received)),
+            put=lambda received: self._arrive(functools.partial(self._receive, received)),
             waiting_bytes=lambda: self.dispatcher.waiting_bytes,
             open_sessions=self._open_sessions,
             now=self._now,
@@ -311,10 +318,12 @@ class GatewayPipeline:
                 work = self._queue.get(timeout=self._pause())
             except queue.Empty:
                 work = _nothing
-                next_poll = 0.0
+                next_poll = next_poll if self._is_time_to_receive() else 0.0
             if work is None:
                 break
             self._do(work, self._now())
+            if self._is_time_to_receive():
+                self._receive_arrived(next_poll if self.worker.is_busy else next_tick)
             self._note_deliveries()
             now = self._now()
             if self._flushed.is_set():
@@ -332,6 +341,7 @@ class GatewayPipeline:
                 continue
             next_poll = 2 * self._now() - now  # requests that wait have as much time
             next_tick = max(next_poll, next_tick if now < next_tick else now + _TICK)
+        self._receive_arrived()
         self._note_deliveries()
         self._do(self.worker.commit, self._now())
 
@@ -342,9 +352,43 @@ class GatewayPipeline:
 
     def _pause(self) -> float:
         """Return how many seconds to wait for work."""
-        if self.worker.is_busy:
+        if self.worker.is_busy or self._is_time_to_receive():
             return 0.0
-        return max(0.0, self._next_commit - self._now()) if self._noted else _TICK
+        now = self._now()
+        pause = _TICK if self._receive_at is None else self._receive_at - now
+        return max(0.0, min(pause, self._next_commit - now) if self._noted else pause)
+
+    def _arrive(self, work: Callable[[float], object], *, at_once: bool = False) -> None:
+        """Let the worker receive a request, in order. It is woken for the first, and when there is a batch."""
+        with self._arrival:
+            self._arrived.append(work)
+            is_first = len(self._arrived) == 1
+        if at_once:
+            self._receive_at = 0.0
+        if is_first or at_once or self._is_batch():
+            self._queue.put(_nothing)
+
+    def _is_batch(self) -> bool:
+        return self.intake.backlog >= self.settings.batch_bytes
+
+    def _is_time_to_receive(self) -> bool:
+        """Tell whether requests have waited for others for long enough."""
+        if not self._arrived:
+            return False
+        if self._receive_at is None:
+            self._receive_at = self._now() + self.settings.batch_delay
+        return self._is_batch() or self._now() >= self._receive_at
+
+    def _receive_arrived(self, until: float = inf) -> None:
+        """Receive the requests that arrived, at least one and further ones until a time."""
+        while self._arrived:
+            self._do(self._arrived.popleft(), self._now())
+            self._note_deliveries()
+            if self._now() >= until:
+                break
+        else:
+            self._receive_at = None
+            self.worker.outbox.send_ready()
 
     def _receive(self, received: ReceivedBody, now: float) -> None:
         try:
@@ -352,9 +396,9 @@ class GatewayPipeline:
         finally:
             self.intake.worked_on(received.request)
 
-    def _on_delivery(self, pending: PendingRequest, result: DeliveryResult) -> None:
+    def _on_delivery(self, together: Sequence[PendingRequest], result: DeliveryResult) -> None:
         """Wake the worker: what was delivered and is not committed would be sent again after a crash."""
-        self._delivery_results.append((pending, result))
+        self._delivery_results.append((together, result))
         self._queue.put(_nothing)
 
     def _note_deliveries(self) -> None:
@@ -362,8 +406,8 @@ class GatewayPipeline:
         now = self._now()
         self._noted |= bool(self._delivery_results) and self._journal is not None
         while self._delivery_results:
-            pending, result = self._delivery_results.popleft()
-            self._do(functools.partial(self.worker.outbox.note_delivery, pending, result), now)
+            together, result = self._delivery_results.popleft()
+            self._do(functools.partial(self.worker.outbox.note_delivery, together, result), now)
         if self._noted and now >= self._next_commit:
             self._do(self.worker.commit, now)
             end = self._now()
@@ -423,7 +467,7 @@ class GatewayPipeline:
             self.worker.flush(now, end_of_input=self._journal is None)
             flushed.set()
 
-        self._queue.put(flush)
+        self._arrive(flush, at_once=True)
         flushed.wait(max(0.0, end - time.monotonic()))
         if self.judge is not None:
             self._end_judge(self.judge, end)
@@ -481,7 +525,7 @@ class GatewayPipeline:
         """Judge by these goldens from now on; an open session is judged again when something new comes for it."""
         goldens = self.settings.engine.scorer.sampled(goldens, self.settings.sample)
         self.intake.use_goldens(goldens)
-        self._queue.put(lambda _: self.worker.use_goldens(goldens))
+        self._arrive(lambda _: self.worker.use_goldens(goldens), at_once=True)
 
     def not_ready_reason(self) -> str | None:
         """Return why requests cannot be accepted, worked on or delivered now; None if they can."""

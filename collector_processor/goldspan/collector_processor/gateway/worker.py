@@ -93,7 +93,7 @@ class Worker:
             letters = DeadLetters(
                 settings.dead_letters, max_files=settings.dead_letter_files, max_bytes=settings.dead_letter_bytes
             )
-        self.outbox = Outbox(queue, journal, letters, self._is_open, on_failure)
+        self.outbox = Outbox(queue, journal, letters, self._is_open, on_failure, settings.batch_bytes)
         self.tenants = TenantTable(settings, self._new_tenant, self._close_tenant)
         self.tenants.buffers_unread = self._rules.goldens.wants_any
 

@@ -1,8 +1,9 @@
 """Delivery by several threads, with retries.
 
-Requests of one signal and one tenant share a queue. After a failure the queue pauses, twice as long after each further
+Requests of one signal and one tenant share a queue, and small ones that wait there leave together: the bytes of two
+OTLP requests, one after the other, are one request. After a failure the queue pauses, twice as long after each further
 one or as long as the receiver asked for; then one request is tried before the others. A request is retried until it is
-delivered or refused: https://opentelemetry.io/docs/specs/otlp/#failures
+delivered or refused: https://opentelemetry.io/docs/specs/otlp/#failures. What is refused together is sent again apart.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -51,6 +52,8 @@ class PendingRequest:
     """When it was put into the queue, by the dispatcher's clock."""
     sources: object = None
     """What the sender notes once it was delivered."""
+    alone: bool = False
+    """It leaves by itself: together with others it was refused, or could not be read."""
 
     def read_body(self) -> bytes:
         """Return the body, from disk if it is not in memory. Raises `BodyGoneError`, or `OSError`: then try again."""
@@ -123,8 +126,8 @@ class OutageLog:
                 )
 
 
-OnResult = Callable[[PendingRequest, DeliveryResult], object]
-"""Called once for each request with its result, by the thread that delivered it."""
+OnResult = Callable[[Sequence[PendingRequest], DeliveryResult], object]
+"""Called once for each request with its result and those that left with it, by the thread that delivered them."""
 
 
 class Dispatcher:
@@ -142,9 +145,11 @@ class Dispatcher:
         random: Random,
         on_failure: OnFailure,
         outages: OutageLog | None = None,
+        batch_bytes: int = 0,
     ) -> None:
         """Keep at most `max_memory` bytes of bodies in memory, except bodies that are nowhere else.
 
+        Requests leave together as long as they have at most `batch_bytes`; 0: each by itself.
         `on_failure` is told what raises. A body that cannot be read from disk is tried again later, after others.
         """
         self._exporter = exporter
@@ -157,6 +162,7 @@ class Dispatcher:
         self._on_failure = on_failure
         self._outages = outages
         self._max_memory = max_memory
+        self._batch_bytes = batch_bytes
         self._queues: dict[tuple[Signal, Headers], _TenantQueue] = {}
         self._changed = threading.Condition()
         self._closed = False
@@ -180,19 +186,21 @@ class Dispatcher:
         for thread in self.threads:
             thread.start()
 
-    def put(self, pending: PendingRequest) -> None:
-        """Deliver a request later."""
+    def put(self, *requests: PendingRequest) -> None:
+        """Deliver requests later."""
         with self._changed:
-            pending.since = self._now()
-            if pending.body is not None:
-                if pending.load is not None and self._in_memory + pending.size > self._max_memory:
-                    pending.body = None
-                else:
-                    self._in_memory += pending.size
-            self.waiting += 1
-            self.waiting_bytes += pending.size
-            queue = self._queues.setdefault((pending.signal, pending.headers), _TenantQueue(moved=pending.since))
-            queue.waiting.append(pending)
+            now = self._now()
+            for pending in requests:
+                pending.since = now
+                if pending.body is not None:
+                    if pending.load is not None and self._in_memory + pending.size > self._max_memory:
+                        pending.body = None
+                    else:
+                        self._in_memory += pending.size
+                self.waiting += 1
+                self.waiting_bytes += pending.size
+                queue = self._queues.setdefault((pending.signal, pending.headers), _TenantQueue(moved=now))
+                queue.waiting.append(pending)
             self._changed.notify()
 
     def withdraw(self, pending: PendingRequest) -> bool:
@@ -225,17 +233,18 @@ class Dispatcher:
 
     def _run(self) -> None:
         while (found := self._next()) is not None:
-            queue, pending = found
-            result = self._attempt(pending)
+            queue, together = found
+            result = self._attempt(together)
             if result is None:
-                self._try_later(queue, pending)
+                self._try_later(queue, together)
             else:
-                self._note_result(queue, pending, result)
+                self._note_result(queue, together, result)
 
-    def _attempt(self, pending: PendingRequest) -> DeliveryResult | None:
-        """Make one attempt; None if the body cannot be read now. What raises is reported and tried again."""
+    def _attempt(self, together: Sequence[PendingRequest]) -> DeliveryResult | None:
+        """Make one attempt; None if a body cannot be read now. What raises is reported and tried again."""
+        signal, headers = together[0].signal, together[0].headers
         try:
-            body = pending.read_body()
+            body = b"".join([pending.read_body() for pending in together])
         except BodyGoneError as error:
             self._on_failure("journal", error)
             return Refused(f"the body can no longer be read: {error}")
@@ -243,15 +252,15 @@ class Dispatcher:
             self._on_failure("journal", error)
             return None
         try:
-            result = self._exporter.deliver(ExportRequest(pending.signal, body, pending.headers))
+            result = self._exporter.deliver(ExportRequest(signal, body, headers))
         except BaseException as error:  # noqa: BLE001 - as above
             self._on_failure("delivery", error)
             return Retry(None, describe(error)[:MAX_SHOWN])
-        if self._outages is not None:
-            self._outages.note(pending.signal, result, self.waiting, self.waiting_bytes)
+        if self._outages is not None and not (isinstance(result, Refused) and len(together) > 1):
+            self._outages.note(signal, result, self.waiting, self.waiting_bytes)
         return result
 
-    def _next(self) -> tuple[_TenantQueue, PendingRequest] | None:
+    def _next(self) -> tuple[_TenantQueue, list[PendingRequest]] | None:
         with self._changed:
             while not self._closed:
                 now = self._now()
@@ -263,17 +272,34 @@ class Dispatcher:
                         queue.busy += 1
                         self.attempts += 1
                         self._queues[key] = self._queues.pop(key)  # the other queues come first next time
-                        return queue, queue.waiting.popleft()
+                        together = self._taken(queue)
+                        if any(one.waiting for one in self._queues.values()):
+                            self._changed.notify()
+                        return queue, together
                     soonest = min(queue.resumes, soonest or queue.resumes)
                 self._changed.wait(None if soonest is None else max(0.0, soonest - now))
             return None
 
-    def _try_later(self, queue: _TenantQueue, pending: PendingRequest) -> None:
+    def _taken(self, queue: _TenantQueue) -> list[PendingRequest]:
+        """Take the request that waited longest, and of those behind it what leaves with it."""
+        waiting = queue.waiting
+        together = [waiting.popleft()]
+        size = together[0].size
+        while waiting and not (queue.failures or together[0].alone or waiting[0].alone):
+            size += waiting[0].size
+            if size > self._batch_bytes:
+                break
+            together.append(waiting.popleft())
+        return together
+
+    def _try_later(self, queue: _TenantQueue, together: Sequence[PendingRequest]) -> None:
         with self._changed:
             queue.busy -= 1
-            pending.attempts += 1
-            pause = self._backoff.pause(pending.attempts, None, self._random)
-            self._unreadable.append((self._now() + pause, pending))
+            for pending in together:
+                pending.alone = len(together) > 1
+                pending.attempts += 1
+                pause = self._backoff.pause(pending.attempts, None, self._random)
+                self._unreadable.append((self._now() + pause, pending))
             self._changed.notify()
 
     def _put_back(self, now: float) -> float | None:
@@ -287,30 +313,36 @@ class Dispatcher:
             self._changed.notify_all()
         return min((when for when, _ in self._unreadable), default=None)
 
-    def _note_result(self, queue: _TenantQueue, pending: PendingRequest, result: DeliveryResult) -> None:
+    def _note_result(self, queue: _TenantQueue, together: Sequence[PendingRequest], result: DeliveryResult) -> None:
+        signal, headers = together[0].signal, together[0].headers
+        is_apart = isinstance(result, Refused) and len(together) > 1
         with self._changed:
             queue.busy -= 1
+            if is_apart or isinstance(result, Retry):
+                queue.waiting.extendleft(reversed(together))
+                for pending in together:
+                    pending.alone = pending.alone or is_apart
+                    pending.attempts += 1
             if isinstance(result, Retry):
-                pending.attempts += 1
                 # Attempts that fail together count once.
                 queue.failures += queue.resumes <= self._now() or not queue.failures
-                self.retries[pending.signal] += 1
+                self.retries[signal] += 1
                 pause = self._backoff.pause(queue.failures, result.after_seconds, self._random)
                 queue.resumes = max(queue.resumes, self._now() + pause)
-                queue.waiting.appendleft(pending)
                 self._changed.notify_all()
-            else:
+            elif not is_apart:
                 if queue.failures:  # all threads may take waiting requests again
                     self._changed.notify_all()
                 queue.failures = 0
                 queue.resumes = 0.0
                 queue.moved = self._now()
-                self.delays.add(self._now() - pending.since)
-                self._remove(pending)
+                for pending in together:
+                    self.delays.add(queue.moved - pending.since)
+                    self._remove(pending)
                 if not queue.waiting and not queue.busy:
-                    self._queues.pop((pending.signal, pending.headers), None)
-        if not isinstance(result, Retry):
-            self._on_result(pending, result)
+                    self._queues.pop((signal, headers), None)
+        if not (is_apart or isinstance(result, Retry)):
+            self._on_result(together, result)
 
     def _remove(self, pending: PendingRequest) -> None:
         self.waiting -= 1

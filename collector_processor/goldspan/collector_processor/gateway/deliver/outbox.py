@@ -120,8 +120,12 @@ class Outbox:
         dead_letters: DeadLetters | None,
         is_open: Callable[[str, str], bool],
         on_failure: Callable[[str, Exception], object],
+        batch_bytes: int = 0,
     ) -> None:
-        """Send by `queue`; `is_open` tells of a tenant and a trace id whether the engine still keeps the trace."""
+        """Send by `queue`; `is_open` tells of a tenant and a trace id whether the engine still keeps the trace.
+
+        Requests of up to `batch_bytes` wait for `send_ready`.
+        """
         self._queue = queue
         self._journal = journal
         self.dead_letters = dead_letters
@@ -137,6 +141,10 @@ class Outbox:
         self.refused = Counter[Signal]()
         self.rejected = Counter[Signal]()
         """Spans, log records and points that a receiver rejected."""
+        self._batch_bytes = batch_bytes
+        self._ready: list[PendingRequest] = []
+        """What may leave at once, and is given to the dispatcher together."""
+        self._ready_bytes = 0
         self._after_commit: list[PendingRequest] = []
         self._next_row = 1
 
@@ -199,7 +207,7 @@ class Outbox:
         load = None
         if body.entry is not None and self._journal is not None:
             load = functools.partial(self._journal.body, body.entry)
-        self._queue.put(_pending(request, RequestSources(forward_of=body.number), load))
+        self._send_soon(_pending(request, RequestSources(forward_of=body.number), load))
 
     def send(self, request: ExportRequest, sources: RequestSources) -> None:
         """Send a part of bodies. It is in the body log: a row is written only where delivery is slow."""
@@ -208,7 +216,19 @@ class Outbox:
                 self.mark_forwarded(sources.forward_of)
             self.send_after_commit(request, sources.held)
         else:
-            self.send_at_once(request, sources)
+            self._send_soon(_pending(request, sources, None))
+
+    def _send_soon(self, pending: PendingRequest) -> None:
+        self._ready.append(pending)
+        self._ready_bytes += pending.size
+        if self._ready_bytes >= self._batch_bytes:
+            self.send_ready()
+
+    def send_ready(self) -> None:
+        """Send what waits for others."""
+        if self._ready:
+            ready, self._ready, self._ready_bytes = self._ready, [], 0
+            self._queue.put(*ready)
 
     def send_at_once(self, request: ExportRequest, sources: RequestSources) -> None:
         """Send a part of bodies. Any thread may call it."""
@@ -258,24 +278,26 @@ class Outbox:
 
     # Results of deliveries.
 
-    def note_delivery(self, pending: PendingRequest, result: DeliveryResult, now: float) -> None:
-        """Note that a request was delivered, or was refused and becomes a dead letter."""
-        reason = ""
+    def note_delivery(self, together: Sequence[PendingRequest], result: DeliveryResult, now: float) -> None:
+        """Note that requests were delivered together, or were refused and become dead letters."""
+        reason, signal = "", together[0].signal
         if isinstance(result, Refused):
-            self.refused[pending.signal] += 1
+            self.refused[signal] += len(together)
             reason = result.reason
         elif isinstance(result, Delivered):
-            self.delivered[pending.signal] += 1
+            self.delivered[signal] += len(together)
             if result.rejected:
-                self.rejected[pending.signal] += result.rejected
-                reason = f"{result.rejected} rejected: {result.message}"
-        if reason and self.dead_letters is not None:
-            self._unwritten.append((pending, reason, now))
-            self.write_dead_letters()
-            if self._unwritten and pending.load is not None:
-                pending.body = None
-        else:
-            self._mark_delivered(pending)
+                self.rejected[signal] += result.rejected
+                among = f" of {len(together)} requests" if len(together) > 1 else ""
+                reason = f"{result.rejected} rejected{among}: {result.message}"
+        for pending in together:
+            if reason and self.dead_letters is not None:
+                self._unwritten.append((pending, reason, now))
+                self.write_dead_letters()
+                if self._unwritten and pending.load is not None:
+                    pending.body = None
+            else:
+                self._mark_delivered(pending)
 
     def write_dead_letters(self) -> None:
         """Write the dead letters that could not be written yet; until then their bodies stay in the journal.
@@ -327,9 +349,9 @@ class Outbox:
                 pending.load = None  # its row is not there to be read
             raise
         finally:
-            waiting, self._after_commit = self._after_commit, []
-            for pending in waiting:
-                self._queue.put(pending)
+            self._ready += self._after_commit
+            self._after_commit = []
+            self.send_ready()
 
     def _gather(self) -> Changes:
         for number in self._touched:

@@ -120,6 +120,7 @@ class Destination:
     """Open at once, over HTTP."""
 
 
+_BATCH_BYTES = 1 << 20
 MAX_RETRY_AFTER_SECONDS = 3600.0
 """A longer Retry-After is cut to this: a wrong header must not stop delivery for days."""
 
@@ -176,6 +177,9 @@ class Export(Section):
     """Timeout of one attempt."""
     concurrency: Count = 4
     """Requests sent at once."""
+    batch_delay: Seconds | None = 0.1
+    """How long an acknowledged request waits for others: they are worked on together, and leave as one request of at
+    most 1 MiB. null: each at once and by itself."""
     retry: Backoff = Backoff()
     tls: ClientTls = ClientTls()
     traces: SignalExport = SignalExport()
@@ -368,6 +372,8 @@ class PipelineSettings:
     max_backlog: int = 64 << 20
     deliveries: int = 4
     """Requests sent at once."""
+    batch_delay: float = 0.0
+    """Seconds that an acknowledged request waits for others to be worked on and sent with; 0: each by itself."""
     backoff: Backoff = field(default_factory=Backoff)
     addresses: Mapping[Signal, str] = field(default_factory=dict[Signal, str])
     """Where each signal is sent, for the log."""
@@ -375,6 +381,11 @@ class PipelineSettings:
     """A folder for refused requests. None: they are only counted."""
     dead_letter_files: int = 1000
     dead_letter_bytes: int = 256 << 20
+
+    @property
+    def batch_bytes(self) -> int:
+        """Bytes of the requests that leave together."""
+        return _BATCH_BYTES if self.batch_delay else 0
 
 
 class GatewaySettings(Section):
@@ -433,6 +444,7 @@ class GatewaySettings(Section):
             max_memory=journal.max_memory,
             max_backlog=journal.max_backlog,
             deliveries=self.export.concurrency,
+            batch_delay=self.export.batch_delay or 0.0,
             backoff=self.export.retry,
             addresses=self.export.addresses(),
             dead_letters=(dead_letters.folder or state / "dead-letters") if dead_letters.enabled else None,
