@@ -300,7 +300,8 @@ class GatewayPipeline:
         for thread in self.threads[:2]:
             thread.start()
         if self.judge is not None:
-            self.judge.thread.start()
+            for thread in self.judge.threads:
+                thread.start()
 
     def accept(self, request: ExportRequest) -> AcceptResult:
         """Store a request; return when that is durable. Called from many threads at once; never raises."""
@@ -585,7 +586,7 @@ class GatewayPipeline:
         for signal, seconds in dispatcher.stalled_seconds():
             yield "goldspan_delivery_stalled_seconds", {"signal": signal.value}, seconds
         judge = self.judge
-        yield from thread_metrics([*self.threads, *([] if judge is None else [judge.thread])])
+        yield from thread_metrics([*self.threads, *([] if judge is None else judge.threads)])
         if judge is not None:
             yield from judge.samples()
         yield from dispatcher.delays.samples("goldspan_delivery_delay_seconds")

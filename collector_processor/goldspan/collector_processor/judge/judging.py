@@ -107,8 +107,8 @@ _SHORTEST = 0.01
 """Seconds of a request where the budget has less."""
 _FAILURES_IN_A_ROW = 5
 """After so many questions in a row without a reply the model is not asked for a while."""
-_PAUSE = 60.0
-"""Seconds for which it is not asked then."""
+_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
+"""Seconds for which it is not asked then, doubled each time until it replies."""
 _CHARACTERS_A_TOKEN = 4
 
 
@@ -199,6 +199,36 @@ class JudgeUsage:
         )
 
 
+class Pace:
+    """When requests may be made, by the rate of the options and by what a server asks for. Thread-safe."""
+
+    def __init__(self, options: model_clients.JudgeOptions, clock: Callable[[], float]) -> None:
+        self._requests, self._tokens = options.requests_per_minute, options.tokens_per_minute
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next = self._held_until = 0.0
+
+    def reserve(self, tokens: int, *, has_waited: bool = False) -> float:
+        """Take the next place for a request of so many tokens; return in how many seconds that is.
+
+        `has_waited`: the request is one that a server had asked to wait, and did.
+        """
+        taken = max(
+            0.0 if self._requests is None else 60.0 / self._requests,
+            0.0 if self._tokens is None else 60.0 * tokens / self._tokens,
+        )
+        now = self._clock()
+        with self._lock:
+            at = max(now, self._next, now if has_waited else self._held_until)
+            self._next = at + taken
+        return at - now
+
+    def hold(self, seconds: float) -> None:
+        """Let nobody ask for so long."""
+        with self._lock:
+            self._held_until = max(self._held_until, self._clock() + seconds)
+
+
 class Judge:
     """`tool_parameter_accuracy`: asks a model about each call, `score_sessions(None, sessions, metrics=[Judge(...)])`.
 
@@ -240,7 +270,8 @@ class Judge:
         self._sleep, self._clock, self._random = sleep, clock, random.Random()
         self._slots = threading.BoundedSemaphore(self.options.concurrency)
         self._lock = threading.Lock()
-        self._failures, self._paused_until = 0, 0.0
+        self._pace = Pace(self.options, clock)
+        self._failures, self._pauses, self._paused_until = 0, 0, 0.0
 
     @classmethod
     def from_file(cls, path: Path | str) -> Judge:
@@ -260,6 +291,25 @@ class Judge:
         told = copy(self)
         told.metric = replace(self.metric, tools=tools)
         return told
+
+    def noting(self, note: Callable[[NoAnswer], object]) -> Judge:
+        """Return this judge, which also notes each question without an answer. Budget, usage and cache are shared."""
+        noting = copy(self)
+
+        def ask(questions: Sequence[Question]) -> list[JudgeAnswer | NoAnswer]:
+            answers = self.ask(questions)
+            for one in answers:
+                if isinstance(one, NoAnswer):
+                    note(one)
+            return answers
+
+        noting.metric = replace(self.metric, ask=ask)
+        return noting
+
+    @property
+    def paused_seconds(self) -> float:
+        """For how many seconds the model is not asked, since it gave no reply again and again."""
+        return max(0.0, self._paused_until - self._clock())
 
     def ask(self, questions: Sequence[Question]) -> list[JudgeAnswer | NoAnswer]:
         """Put questions to the model, several at a time; an answer for each, in order."""
@@ -287,48 +337,71 @@ class Judge:
         return found
 
     def _asked(self, question: Question) -> JudgeAnswer | NoAnswer:
-        failure = NoAnswer("the model was not asked")
-        for attempt in range(self.options.attempts):
-            if self._clock() < self._paused_until:
+        options, attempt, waited = self.options, 0, 0.0
+        failure, has_waited = NoAnswer("the model was not asked"), False
+        while attempt < options.attempts:
+            if self.paused_seconds:
                 return NoAnswer(
                     f"the model gave no reply to {_FAILURES_IN_A_ROW} questions, and is not asked for a while"
                 )
-            estimate = sum(len(one["content"]) for one in question.messages) // _CHARACTERS_A_TOKEN
             try:
-                with self._slots:
-                    if used_up := self.usage.take(estimate):
-                        return NoAnswer(f"{used_up}; before: {failure.message}" if attempt else used_up)
-                    seconds = min(self.options.timeout, max(self.usage.seconds_left, _SHORTEST))
-                    reply = self._client(question, seconds)
+                reply = self._reply(question, failure if attempt else None, has_waited=has_waited)
             except model_clients.ModelError as error:
-                self.usage.add(tokens=-estimate)
-                failure = NoAnswer(error.message, error.detailed)
-                pause = (
-                    _FIRST_PAUSE * 2.0**attempt * self._random.uniform(0.5, 1.0) if error.wait is None else error.wait
-                )
-                if not error.retry or attempt + 1 == self.options.attempts or pause > self.options.longest_wait:
+                failure = NoAnswer(error.message, error.detailed, final=not error.retry)
+                if error.wait is None:
+                    attempt += 1
+                    pause = _FIRST_PAUSE * 2.0 ** (attempt - 1) * self._random.uniform(0.5, 1.0)
+                else:
+                    pause = error.wait  # the server is there: whoever comes later waits as well
+                    self._pace.hold(pause)
+                has_waited = error.wait is not None
+                waited += pause
+                if not error.retry or attempt >= options.attempts or waited > options.longest_wait:
                     break
                 self._sleep(min(pause, self.usage.seconds_left))
                 continue
+            if isinstance(reply, NoAnswer):
+                return reply
             with self._lock:
-                self._failures = 0
-            said = reply.content if isinstance(reply.content, str) else ""
-            actual = estimate + len(said) // _CHARACTERS_A_TOKEN if reply.tokens is None else reply.tokens
-            self.usage.add(tokens=actual - estimate)
-            answer = parse_answer(reply.content)
-            if answer is not None:
+                self._failures, self._pauses = 0, 0
+            if (answer := parse_answer(reply.content)) is not None:
                 return answer
-            failure = NoAnswer(
-                "the model answers neither Yes nor No", f"the model answers neither Yes nor No: {said[:300]}"
-            )
+            said = reply.content if isinstance(reply.content, str) else ""
+            wrong = "the model answers neither Yes nor No"
+            failure = NoAnswer(wrong, f"{wrong}: {said[:300]}", final=True)
             question = question.corrected(said)
+            attempt += 1
         else:
             return failure
         self._failed()
         return failure
 
+    def _reply(
+        self, question: Question, before: NoAnswer | None, *, has_waited: bool
+    ) -> model_clients.Reply | NoAnswer:
+        """Make one attempt, when the pace and the budget allow it. Raises ModelError."""
+        usage = self.usage
+        estimate = sum(len(one["content"]) for one in question.messages) // _CHARACTERS_A_TOKEN
+        with self._slots:
+            if pause := self._pace.reserve(estimate, has_waited=has_waited):
+                self._sleep(pause)
+            if used_up := usage.take(estimate):
+                message = used_up if before is None else f"{used_up}; before: {before.message}"
+                return NoAnswer(message, final=self.options.budget.every is None)
+            try:
+                reply = self._client(question, min(self.options.timeout, max(usage.seconds_left, _SHORTEST)))
+            except model_clients.ModelError:
+                usage.add(tokens=-estimate)
+                raise
+        said = reply.content if isinstance(reply.content, str) else ""
+        actual = estimate + len(said) // _CHARACTERS_A_TOKEN if reply.tokens is None else reply.tokens
+        usage.add(tokens=actual - estimate)
+        return reply
+
     def _failed(self) -> None:
         with self._lock:
             self._failures += 1
             if self._failures >= _FAILURES_IN_A_ROW:
-                self._failures, self._paused_until = 0, self._clock() + _PAUSE
+                pause = min(_LONGEST_PAUSE, _PAUSE * 2.0**self._pauses)
+                self._failures, self._paused_until = 0, self._clock() + pause
+                self._pauses += 1

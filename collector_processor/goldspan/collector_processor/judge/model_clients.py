@@ -86,7 +86,13 @@ class JudgeOptions(_Options):
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
     """Requests for one question, if one fails or its answer cannot be read."""
     longest_wait: _Positive = 60.0
-    """Seconds to wait before another attempt, at most: a server that asks for more is not asked again."""
+    """Seconds to wait for one question, at most: where a server asks for more, the question has no answer."""
+    requests_per_minute: _Positive | None = None
+    """Requests that the server takes; more wait. null: as many as there are, until it answers 429."""
+    tokens_per_minute: _Positive | None = None
+    """Tokens, likewise: those of a prompt are estimated."""
+    ask_again_for: _Positive = 3600.0
+    """Seconds for which the gateway asks again what was not answered, such as while the server was away."""
     cache: Path | None = None
     """A SQLite file that keeps answers; without it they are kept in memory."""
 

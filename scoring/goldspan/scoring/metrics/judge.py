@@ -258,6 +258,8 @@ class NoAnswer(Struct, frozen=True):
     """One line without content of the conversation."""
     detailed: str = ""
     """The line with what the server said; empty if it is the same."""
+    final: bool = False
+    """To ask again later is of no use."""
 
 
 Ask = Callable[[Sequence[Question]], Sequence[JudgeAnswer | NoAnswer]]
