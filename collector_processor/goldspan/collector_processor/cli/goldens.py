@@ -11,25 +11,9 @@ from pathlib import Path
 
 import click
 
-from goldspan.collector_processor.cli.input_output import (
-    COLOR,
-    TRACES,
-    NamedTraces,
-    complain,
-    end,
-    file_errors,
-    open_traces,
-    read_with_progress,
-    write_json,
-)
+from goldspan.collector_processor.cli import input_output
+from goldspan.collector_processor.golden_tools import golden_differences, writing
 from goldspan.collector_processor.golden_tools.checking import check_goldens
-from goldspan.collector_processor.golden_tools.golden_differences import (
-    Line,
-    as_markdown,
-    as_text,
-    set_changes,
-    trace_difference,
-)
 from goldspan.collector_processor.golden_tools.inference.inferred_document import RuleQuestion
 from goldspan.collector_processor.golden_tools.proposing import propose
 from goldspan.collector_processor.golden_tools.recording import Recorded, recorded_set
@@ -41,13 +25,6 @@ from goldspan.collector_processor.golden_tools.updating import (
     AcceptableChanges,
     GoldenFile,
     acceptable_changes,
-)
-from goldspan.collector_processor.golden_tools.writing import (
-    RECORDED,
-    Comments,
-    golden_set_text,
-    is_golden_file,
-    name_of,
 )
 from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
 from goldspan.collector_processor.whole_files import write_text
@@ -74,7 +51,7 @@ def goldens() -> None:
 
 
 @goldens.command()
-@TRACES
+@input_output.TRACES
 @_OUTPUT
 @_NAME
 @click.option("--redact", multiple=True, metavar="ARG", help="Do not write the value of this argument; repeatable.")
@@ -95,7 +72,7 @@ def goldens() -> None:
 @click.option("--table", metavar="FILE", help="Write the inferred rules to this Markdown file, for a pull request.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 def record(
-    traces: NamedTraces,
+    traces: input_output.NamedTraces,
     *,
     output: str | None,
     name: str | None,
@@ -123,12 +100,14 @@ def record(
     _refuse_together([("--review", reviewed), ("--yes", yes)], "the one asks about what the other takes")
     by_text = [("--by-user-text", by_user_text), ("--from-passing", from_passing)]
     _refuse_ways_to_find(pattern, runs, by_text, no_user_text=no_user_text)
-    with file_errors(), open_traces(traces) as files:
+    with input_output.file_errors(), input_output.open_traces(traces) as files:
         sessions = _sessions(files, *only, *([pattern] if pattern else ()))
-        set_name = name or name_of(output or traces.names[0])
+        set_name = name or writing.name_of(output or traces.names[0])
         if from_passing:
             recorded, left = propose(sessions, set_name, redact=redact)
-            complain(f"left out: {counted(number, 'session')}: {why}" for why, number in sorted(left.items()))
+            input_output.complain(
+                f"left out: {counted(number, 'session')}: {why}" for why, number in sorted(left.items())
+            )
         else:
             recorded = record_sessions(
                 sessions,
@@ -143,16 +122,20 @@ def record(
         if reviewed and recorded.inferred is not None:
             inferred, answered = review(recorded.inferred, _asked)
             recorded = recorded_set(inferred, set_name, recorded.notices)
-        complain(f"note: {notice}" for notice in recorded.notices)
+        input_output.complain(f"note: {notice}" for notice in recorded.notices)
         if not recorded.document["goldens"]:
-            complain(["no tool call was found that a golden can expect: `goldspan inspect` shows what was recognised"])
-            end(files.mistakes, 1)
+            input_output.complain(
+                ["no tool call was found that a golden can expect: `goldspan inspect` shows what was recognised"]
+            )
+            input_output.end(files.mistakes, 1)
         if answered and not (reviewed or yes):
-            complain([f"note: {counted(len(answered), 'rule')} to confirm: --review asks about them, --yes takes them"])
+            input_output.complain(
+                [f"note: {counted(len(answered), 'rule')} to confirm: --review asks about them, --yes takes them"]
+            )
         if table is not None:
             write_text(table, "\n".join(markdown_of(answered)) + "\n")
         _write_recorded(output, recorded)
-        end(files.mistakes, 0)
+        input_output.end(files.mistakes, 0)
 
 
 def _refuse_ways_to_find(
@@ -178,14 +161,14 @@ def _refuse_together(options: Sequence[tuple[str, bool]], why: str) -> None:
 def _write_recorded(output: str | None, recorded: Recorded) -> None:
     """Write a recorded golden set, and say on standard error what was inferred."""
     header = _said_of(recorded)
-    complain(f"note: {line}" for line in (header if recorded.inferred is not None else ()))
+    input_output.complain(f"note: {line}" for line in (header if recorded.inferred is not None else ()))
     _write(output, recorded.document, recorded.comments, header)
 
 
 def _said_of(recorded: Recorded) -> Sequence[str]:
     """Return what stands at the top of a recorded file: what it was made of, and how it judges that."""
     if recorded.inferred is None:
-        return RECORDED
+        return writing.RECORDED
     trial, tasks = leave_one_out(recorded.inferred), recorded.inferred.tasks
     runs = sum(task.runs for task in tasks)
     made = f"Inferred by `goldspan goldens record` from {counted(runs, 'run')} of {counted(len(tasks), 'task')}."
@@ -234,7 +217,7 @@ def try_(
     """
     if bool(recorded) == bool(good or bad):
         raise click.UsageError("name the runs that the goldens were recorded from, or others with --good and --bad")
-    with file_errors():
+    with input_output.file_errors():
         index = load_goldens(golden_files)
         sessions: dict[str, list[Session]] = {}
         mistakes: list[object] = []
@@ -250,11 +233,11 @@ def try_(
             else try_goldens(index, sessions["good"], sessions["bad"])
         )
         if as_format == "json":
-            write_json(trial.to_json())
+            input_output.write_json(trial.to_json())
         else:
             for line in trial.lines():
                 click.echo(printable(line))
-        end(mistakes, int(bool(trial.failed or trial.wrong > trial.caught)))
+        input_output.end(mistakes, int(bool(trial.failed or trial.wrong > trial.caught)))
 
 
 @goldens.command()
@@ -272,7 +255,7 @@ def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: 
     Exit codes: 0 nothing was found; 1 something was; 2 wrong usage, or a file is wrong or cannot be read.
     """
     mistakes: Sequence[object] = ()
-    with file_errors():
+    with input_output.file_errors():
         index, sessions = load_goldens(*golden_files), None
         if traces:
             with trace_files(traces) as files:
@@ -280,12 +263,12 @@ def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: 
             mistakes = files.mistakes
         findings = check_goldens(index, sessions)
         if as_format == "json":
-            write_json({"findings": [finding._asdict() for finding in findings]})
+            input_output.write_json({"findings": [finding._asdict() for finding in findings]})
         else:
             for finding in findings:
                 click.echo(printable(str(finding)))
             click.echo(f"{counted(len(index.goldens), 'golden')} checked, {counted(len(findings), 'finding')}")
-        end(mistakes, int(bool(findings)))
+        input_output.end(mistakes, int(bool(findings)))
 
 
 @goldens.command()
@@ -298,7 +281,7 @@ def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: 
     default="text",
     help="Text (default), Markdown for a pull request, or JSON.",
 )
-@COLOR
+@input_output.COLOR
 def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: str) -> None:
     """Compare a golden set with another one, or with traces.
 
@@ -307,36 +290,36 @@ def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: s
 
     Exit codes: 0 nothing differs; 1 something does; 2 wrong usage, or a file cannot be read.
     """
-    with file_errors():
+    with input_output.file_errors():
         before = load_goldens(golden_files)
         notes: Sequence[str] = ()
         mistakes: Sequence[object] = ()
-        if all(is_golden_file(other) for other in others):
-            changes = tuple(set_changes(before, load_goldens(*others)))
+        if all(writing.is_golden_file(other) for other in others):
+            changes = tuple(golden_differences.set_changes(before, load_goldens(*others)))
         else:
             with trace_files(others) as files:
-                difference = trace_difference(before, _sessions(files))
+                difference = golden_differences.trace_difference(before, _sessions(files))
             changes, notes, mistakes = difference.changes, difference.notes, files.mistakes
         if as_format == "json":
-            write_json({"changes": [change.to_json() for change in changes], "notes": list(notes)})
+            input_output.write_json({"changes": [change.to_json() for change in changes], "notes": list(notes)})
         elif as_format == "markdown":
-            click.echo(as_markdown(changes, notes), nl=False)
+            click.echo(golden_differences.as_markdown(changes, notes), nl=False)
         else:
-            _print_lines(as_text(changes, notes), color)
-        end(mistakes, int(bool(changes)))
+            _print_lines(golden_differences.as_text(changes, notes), color)
+        input_output.end(mistakes, int(bool(changes)))
 
 
 @goldens.command()
 @click.argument("golden_file", metavar="GOLDENS")
-@TRACES
+@input_output.TRACES
 @click.option("-y", "--yes", is_flag=True, help="Accept every difference without asking.")
 @click.option("--extra-calls", is_flag=True, help="Also expect calls and turns on which no score depends yet.")
 @click.option("--pattern-goldens", is_flag=True, help="Also change goldens that stand for several sessions.")
 @click.option("--dry-run", is_flag=True, help="Show what could be accepted, and write nothing.")
-@COLOR
+@input_output.COLOR
 def update(
     golden_file: str,
-    traces: NamedTraces,
+    traces: input_output.NamedTraces,
     *,
     yes: bool,
     extra_calls: bool,
@@ -353,23 +336,23 @@ def update(
     Exit codes: 0 the file expects everything that a score depends on; 1 such differences are left; 2 wrong usage, or a
     file cannot be read or changed.
     """
-    with file_errors(), open_traces(traces) as files:
+    with input_output.file_errors(), input_output.open_traces(traces) as files:
         index, target = load_goldens(golden_file), GoldenFile(golden_file)
-        difference = trace_difference(index, _sessions(files))
+        difference = golden_differences.trace_difference(index, _sessions(files))
         possible = acceptable_changes(index, difference, extra_calls=extra_calls, pattern_goldens=pattern_goldens)
         accepted: list[AcceptableChange] = []
         for number, one in enumerate(possible.changes, 1):
-            _print_lines((line for line in as_text([one.change]) if line.sign != "="), color)
+            _print_lines((line for line in golden_differences.as_text([one.change]) if line.sign != "="), color)
             if not dry_run and (yes or _accepts(number, len(possible.changes))):
                 accepted.append(one)
-        complain((*difference.notes, *possible.by_hand))
+        input_output.complain((*difference.notes, *possible.by_hand))
         if accepted:
             write_text(golden_file, target.accept(accepted))
         click.echo(f"{len(accepted)} of {counted(len(possible.changes), 'difference')} accepted")
         for line in _left(possible):
             click.echo(line)
         declined = len(accepted) < len(possible.changes)
-        end(files.mistakes, int(declined or bool(possible.by_hand or possible.pattern_goldens)))
+        input_output.end(files.mistakes, int(declined or bool(possible.by_hand or possible.pattern_goldens)))
 
 
 def _left(possible: AcceptableChanges) -> Iterator[str]:
@@ -400,8 +383,8 @@ def import_(
     benchmarks score as their own checkers do.
     """
     _refuse_to_replace(output, force=force)
-    with file_errors():
-        set_name = name or name_of(output or file)
+    with input_output.file_errors():
+        set_name = name or writing.name_of(output or file)
         notes = MistakeCollector(file)
         imported = Imported({})
         # What cannot be read at all is among the mistakes.
@@ -413,7 +396,7 @@ def import_(
                 imported = import_tau2(records, set_name, notes, prefix=session_prefix, user_calls=user_calls)
         if notes.mistakes:
             raise GoldenFileError(*notes.in_order())
-        complain(f"note: {notice}" for notice in imported.notices)
+        input_output.complain(f"note: {notice}" for notice in imported.notices)
         _write(output, imported.document, {})
 
 
@@ -434,7 +417,7 @@ def _benchmark_text(file: str) -> str:
 @goldens.command()
 def schema() -> None:
     """Print the JSON Schema of golden files."""
-    write_json(golden_set_schema())
+    input_output.write_json(golden_set_schema())
 
 
 def _refuse_to_replace(output: str | None, *, force: bool) -> None:
@@ -443,10 +426,10 @@ def _refuse_to_replace(output: str | None, *, force: bool) -> None:
 
 
 def _write(
-    output: str | None, document: Mapping[str, JsonValue], comments: Comments, header: Sequence[str] = ()
+    output: str | None, document: Mapping[str, JsonValue], comments: writing.Comments, header: Sequence[str] = ()
 ) -> None:
     """Write a golden set to a file, or as YAML to standard output."""
-    text = golden_set_text(output or "-.yaml", document, comments, header)
+    text = writing.golden_set_text(output or "-.yaml", document, comments, header)
     if output is None:
         click.echo(text.encode("utf-8"), nl=False)
     else:
@@ -457,7 +440,7 @@ _COLOURS = {"-": "red", "+": "green", "?": "yellow"}
 _FORCED = {"auto": None, "always": True, "never": False}
 
 
-def _print_lines(lines: Iterable[Line], color: str) -> None:
+def _print_lines(lines: Iterable[golden_differences.Line], color: str) -> None:
     for line in lines:
         click.secho(str(line), fg=_COLOURS.get(line.sign), color=_FORCED[color])
 
@@ -473,6 +456,6 @@ def _accepts(number: int, count: int) -> bool:
 def _sessions(files: TraceFiles, *globs: str) -> list[Session]:
     """Return the sessions with an id that a glob matches; without any globs, all."""
     registry = DialectRegistry(on_problem=files.problems.append)
-    with read_with_progress(files) as views:
+    with input_output.read_with_progress(files) as views:
         found = assemble(registry.facts(views), on_problem=files.problems.append)
     return [one for one in found if not globs or any(fnmatchcase(one.id, glob) for glob in globs)]

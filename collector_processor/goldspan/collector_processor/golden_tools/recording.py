@@ -9,11 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from goldspan.collector_processor.golden_tools.inference.inferred_document import (
-    RuleQuestion,
-    golden_document,
-    questions_of,
-)
+from goldspan.collector_processor.golden_tools.inference import inferred_document
 from goldspan.collector_processor.golden_tools.inference.inferred_set import InferredSet, infer
 from goldspan.collector_processor.golden_tools.inference.run_groups import RunGroup, group_runs, writable_user_text
 from goldspan.collector_processor.golden_tools.inference.task_runs import RecordedTask, TaskRun
@@ -60,9 +56,9 @@ class Recorded:
     """What the set was inferred from, where tasks had several runs."""
 
     @property
-    def questions(self) -> Sequence[RuleQuestion]:
+    def questions(self) -> Sequence[inferred_document.RuleQuestion]:
         """What a person should confirm, the most valuable first."""
-        return () if self.inferred is None else questions_of(self.inferred)
+        return () if self.inferred is None else inferred_document.questions_of(self.inferred)
 
 
 def record(
@@ -153,7 +149,7 @@ def recorded_set(inferred: InferredSet, name: str, notices: Iterable[Notice] = (
         for cause in trial.false_failures
         for key in cause.goldens
     ]
-    written = golden_document(inferred, name)
+    written = inferred_document.golden_document(inferred, name)
     goldens: JsonValue = written.document["goldens"]
     leaks = [
         Notice(next(iter(task.task.join.values())), text)

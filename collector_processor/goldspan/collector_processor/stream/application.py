@@ -35,19 +35,9 @@ from goldspan.collector_processor.emit.otlp_encoding import EncodedMetrics
 from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.admin import GoldenCoverage, Sample
+from goldspan.collector_processor.stream import stage_interface
 from goldspan.collector_processor.stream.progress import PartitionProgress, TopicProgress
 from goldspan.collector_processor.stream.session_stage import SessionStage
-from goldspan.collector_processor.stream.stage_interface import (
-    DeadLetter,
-    Logs,
-    Output,
-    Results,
-    StreamContext,
-    ToEverySessionPartition,
-    ToEveryTracePartition,
-    ToSession,
-    Traces,
-)
 from goldspan.collector_processor.stream.stream_settings import StreamSettings
 from goldspan.collector_processor.stream.trace_stage import TraceStage
 
@@ -188,7 +178,7 @@ class StreamWorker(BaseSink):
     def __init__(
         self,
         settings: StreamSettings,
-        context: StreamContext,
+        context: stage_interface.StreamContext,
         *,
         options: Mapping[str, str],
         partitions: int,
@@ -204,7 +194,7 @@ class StreamWorker(BaseSink):
         self._settings = settings
         self._topics = settings.topics
         self._context = context
-        self._new_goldens: tuple[StreamContext, ForeignScores | None] | None = None
+        self._new_goldens: tuple[stage_interface.StreamContext, ForeignScores | None] | None = None
         """What is used from the next look at the clock on; another thread sets it."""
         self._partitions = partitions
         self._clock = clock
@@ -260,7 +250,7 @@ class StreamWorker(BaseSink):
         """Commit, leave the group, and return from `run`. Any thread may call it."""
         self._application.stop()
 
-    def use_goldens(self, context: StreamContext, foreign_scores: ForeignScores | None) -> None:
+    def use_goldens(self, context: stage_interface.StreamContext, foreign_scores: ForeignScores | None) -> None:
         """Score by the goldens of this context soon. Any thread may call it."""
         self._new_goldens = context, foreign_scores
 
@@ -285,13 +275,13 @@ class StreamWorker(BaseSink):
             raise
         except Exception as error:
             _logger.exception("a record failed and goes to the dead letters", extra={"topic": topic, "offset": offset})
-            outputs = [DeadLetter(value, f"{type(error).__name__}: {error}")]
+            outputs = [stage_interface.DeadLetter(value, f"{type(error).__name__}: {error}")]
         one.unsaved = True
         self._send(outputs, event_time, source=(topic, partition, offset))
 
     def _process(
         self, stage: TraceStage | SessionStage, topic: str, key: bytes, body: bytes, event_time: float
-    ) -> Iterable[Output]:
+    ) -> Iterable[stage_interface.Output]:
         if isinstance(stage, SessionStage):
             return stage.receive(key, body)
         if topic == self._topics.notes:
@@ -300,7 +290,7 @@ class StreamWorker(BaseSink):
         if self._foreign_scores is not None:
             cleaned = self._foreign_scores.remove(signal, body)
             if cleaned is None:
-                return [DeadLetter(body, f"found no OTLP {signal.value}")]
+                return [stage_interface.DeadLetter(body, f"found no OTLP {signal.value}")]
             body, removed = cleaned
             self._counters.removed_scores[signal.value] += removed
         return stage.spans(body, event_time) if signal is Signal.TRACES else stage.logs(body, event_time)
@@ -319,30 +309,32 @@ class StreamWorker(BaseSink):
             one.unsaved = True
             self._send(outputs, watermark)
 
-    def _send(self, outputs: Iterable[Output], now: float, source: tuple[str, int, int] | None = None) -> None:
+    def _send(
+        self, outputs: Iterable[stage_interface.Output], now: float, source: tuple[str, int, int] | None = None
+    ) -> None:
         """Write the outputs of a stage at this event time."""
         topics = self._topics
         for output in outputs:
             match output:
-                case Traces(body):
+                case stage_interface.Traces(body):
                     self._produce(topics.scored, body)
-                case ToSession(key, body):
+                case stage_interface.ToSession(key, body):
                     self._produce(topics.sessions, body, key=key)
-                case ToEverySessionPartition(body):
+                case stage_interface.ToEverySessionPartition(body):
                     for partition in range(self._partitions):
                         self._produce(topics.sessions, body, partition=partition)
-                case ToEveryTracePartition(body):
+                case stage_interface.ToEveryTracePartition(body):
                     event_time = str(int(now * 1000)).encode()
                     for partition in range(self._partitions):
                         self._produce(topics.notes, body, partition=partition, headers={_EVENT_TIME: event_time})
-                case Logs(key, body):
+                case stage_interface.Logs(key, body):
                     self._produce(topics.events, body, key=key)
-                case Results(evaluations):
+                case stage_interface.Results(evaluations):
                     self._metrics.record(evaluations)
                     for evaluation in evaluations:
                         self._coverage.count(evaluation)
                     self._new_points = True
-                case DeadLetter(body, error):
+                case stage_interface.DeadLetter(body, error):
                     self._dead_letter(body, error, source)
 
     def _dead_letter(self, body: bytes, error: str, source: tuple[str, int, int] | None) -> None:

@@ -33,14 +33,8 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     split_request,
     with_scores,
 )
+from goldspan.collector_processor.engine import session_scorer
 from goldspan.collector_processor.engine.reading_policy import SessionsWithoutGolden
-from goldspan.collector_processor.engine.session_scorer import (
-    OutputBuilder,
-    SessionScorer,
-    SessionState,
-    SessionStep,
-    next_step,
-)
 from goldspan.collector_processor.engine.trace_machine import SessionPart
 from goldspan.collector_processor.stream.stage_interface import (
     DeadLetter,
@@ -85,7 +79,7 @@ class _KeptFragment:
 class _Session:
     """A session in memory."""
 
-    state: SessionState
+    state: session_scorer.SessionState
     incomplete: bool = False
     """Fragments were dropped, since it has too many."""
     by_trace: dict[str, dict[str, _KeptFragment]] = field(default_factory=dict[str, dict[str, _KeptFragment]])
@@ -155,7 +149,7 @@ class SessionStage:
         self._settings = context.settings
         self._state = state
         self.stats = StageStats()
-        self._scorer = SessionScorer(context.goldens, context.settings, self.stats)
+        self._scorer = session_scorer.SessionScorer(context.goldens, context.settings, self.stats)
         self._watermarks = [0.0] * sources
         self._now = 0.0
         self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
@@ -305,7 +299,7 @@ class SessionStage:
                 outputs += [Traces(message.held)] if message.held else []
                 return
             name = session_id.decode("utf-8", "surrogatepass")
-            session = self._sessions[key] = _Session(SessionState(name, message.watermark))
+            session = self._sessions[key] = _Session(session_scorer.SessionState(name, message.watermark))
             self._size += session.size
         size = session.size
         changed = False
@@ -332,22 +326,22 @@ class SessionStage:
     def _advance_session(self, key: bytes, session: _Session, now: float, outputs: list[Output]) -> None:
         """Score the runs of a quiet session; later drop its fragments; later forget it."""
         self._changed[key] = None
-        step, again = next_step(session.state, now, self._settings)
-        if step is SessionStep.FORGET:
+        step, again = session_scorer.next_step(session.state, now, self._settings)
+        if step is session_scorer.SessionStep.FORGET:
             self._due.remove(key)
             del self._sessions[key], self._changed[key]
             self._size -= session.size
             self._dropped[key] = None
             return
-        if step is SessionStep.SCORE:
+        if step is session_scorer.SessionStep.SCORE:
             self._score(session, now, outputs, complete=True)
-        elif step is SessionStep.DROP:
+        elif step is session_scorer.SessionStep.DROP:
             self._size += _OVERHEAD - session.size
             session.drop(self._settings.assembly.session_gap_ns)
         self._due.set(key, again)
 
     def _score(self, session: _Session, now: float, outputs: list[Output], *, complete: bool = False) -> None:
-        state, output = session.state, OutputBuilder()
+        state, output = session.state, session_scorer.OutputBuilder()
         self._scorer.score(state, session.part, output, complete=complete, incomplete=session.incomplete)
         for problem in output.problems:
             self.stats.problems[problem.code] += 1
@@ -357,7 +351,7 @@ class SessionStage:
             outputs.append(Results(tuple(output.evaluations), tuple(output.sessions)))
 
 
-def _scored(held: bytes, session: SessionState) -> Traces:
+def _scored(held: bytes, session: session_scorer.SessionState) -> Traces:
     """Return spans with the attributes of their results. A correction is no attribute, as where a span was sent."""
     groups = [(envelope, spans, list(map(ref_of, spans))) for envelope, spans in split_request(held) or ()]
     attributes: dict[SpanRef, Attributes] = {ref: {} for _, _, refs in groups for ref in refs}

@@ -11,22 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
-from goldspan.collector_processor.serving.field_types import (
-    AdminSection,
-    Count,
-    Log,
-    Paths,
-    Seconds,
-    Secret,
-    SecretText,
-    Section,
-    SessionScoring,
-    Size,
-    Texts,
-    read_secret,
-    split_pairs,
-    state_folder,
-)
+from goldspan.collector_processor.serving import field_types
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.json_values import is_dict
 
@@ -50,7 +35,7 @@ def _brokers(addresses: tuple[str, ...]) -> tuple[str, ...]:
     return addresses
 
 
-def _options(options: Mapping[str, str | Secret]) -> Mapping[str, str | Secret]:
+def _options(options: Mapping[str, str | field_types.Secret]) -> Mapping[str, str | field_types.Secret]:
     for name in options:
         if not _OPTION.fullmatch(name):
             raise ValueError(
@@ -73,7 +58,7 @@ def _group(name: str) -> str:
 
 def _as_text(value: object) -> object:
     """Accept numbers and booleans as options: librdkafka reads text."""
-    return {name: _text(one) for name, one in value.items()} if is_dict(value) else split_pairs(value)
+    return {name: _text(one) for name, one in value.items()} if is_dict(value) else field_types.split_pairs(value)
 
 
 def _text(value: object) -> object:
@@ -82,42 +67,42 @@ def _text(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
-Options = Annotated[Mapping[str, SecretText], BeforeValidator(_as_text), AfterValidator(_options)]
+Options = Annotated[Mapping[str, field_types.SecretText], BeforeValidator(_as_text), AfterValidator(_options)]
 """Options of librdkafka, by name."""
 TopicName = Annotated[str, AfterValidator(_topic)]
 """The name of a topic."""
 
 
-class Kafka(Section):
+class Kafka(field_types.Section):
     """The broker, and how this worker uses it."""
 
-    brokers: Annotated[Texts, AfterValidator(_brokers)]
+    brokers: Annotated[field_types.Texts, AfterValidator(_brokers)]
     """Addresses of brokers, such as `localhost:9092`."""
     group: Annotated[str, AfterValidator(_group)] = "goldspan"
     """The consumer group: workers with one group share the partitions. A new one begins at the oldest records.
     Changelogs are named after it."""
-    options: Options = Field(default_factory=dict[str, SecretText])
+    options: Options = Field(default_factory=dict[str, field_types.SecretText])
     """Options of librdkafka for TLS, SASL and sizes, such as `security.protocol`. Secrets are `{env: NAME}` or
     `{file: PATH}`."""
     guarantee: Literal["at-least-once", "exactly-once"] = "at-least-once"
     """`at-least-once`: after a failure some results come again, under the same ids. `exactly-once`: by transactions."""
-    commit_interval: Seconds = 5.0
+    commit_interval: field_types.Seconds = 5.0
     """How often state, outputs and offsets are committed."""
-    session_timeout: Seconds = 15.0
+    session_timeout: field_types.Seconds = 15.0
     """A worker that is silent for so long has died, and others take its partitions over."""
-    broker_timeout: Seconds = 120.0
+    broker_timeout: field_types.Seconds = 120.0
     """A worker that reaches no broker for so long starts anew."""
-    partitions: Count = 12
+    partitions: field_types.Count = 12
     """Partitions of topics that do not exist yet. It limits the number of workers, and cannot be changed later."""
     replication: Annotated[int, Field(ge=-1)] = -1
     """Copies of the topics that are created; -1: as the broker is set up."""
-    max_message: Size = 16 << 20
+    max_message: field_types.Size = 16 << 20
     """Largest record that is written, also to the changelogs."""
-    max_waiting: Count = 20_000
+    max_waiting: field_types.Count = 20_000
     """Records of sessions that wait in a partition. Beyond it the partition's spans and logs are paused."""
 
 
-class Topics(Section):
+class Topics(field_types.Section):
     """The topics. Those that do not exist are created, all with the same number of partitions."""
 
     spans: TopicName = "otlp_spans"
@@ -153,36 +138,36 @@ class Topics(Section):
         return self
 
 
-class StateSection(Section):
+class StateSection(field_types.Section):
     """Open traces and sessions, on disk. Their changelog topics are the copy that counts."""
 
     folder: Path | None = None
     """A folder that no other worker uses; null: `stream` in the state folder."""
-    max_trace_spans: Count = 20_000
+    max_trace_spans: field_types.Count = 20_000
     """Spans and log records of a trace. Results of a trace with more are incomplete."""
-    max_session_spans: Count = 100_000
+    max_session_spans: field_types.Count = 100_000
     """Spans of a session. Results of a session with more are incomplete."""
-    cache: Size = 64 << 20
+    cache: field_types.Size = 64 << 20
     """Memory of each partition for sessions, and again for spans of traces that no golden matches so far."""
 
 
-class StreamSettings(Section):
+class StreamSettings(field_types.Section):
     """Top-level settings."""
 
-    goldens: Paths = ()
+    goldens: field_types.Paths = ()
     """Golden files and folders, the same for all workers. Without any, sessions are scored by `scoring.metrics`."""
     criterion: Path | None = None
     """The criterion that golden sets inherit."""
-    watch_files: Seconds | None = 5.0
+    watch_files: field_types.Seconds | None = 5.0
     """How often goldens are checked for changes; null: reload only on SIGHUP."""
     trust_scores: bool = True
     """false: attributes and events under goldspan's names that come with spans and logs are removed and counted."""
     kafka: Kafka
     topics: Topics = Topics()
-    scoring: SessionScoring = SessionScoring()
+    scoring: field_types.SessionScoring = field_types.SessionScoring()
     state: StateSection = StateSection()
-    admin: AdminSection = AdminSection()
-    log: Log = Log()
+    admin: field_types.AdminSection = field_types.AdminSection()
+    log: field_types.Log = field_types.Log()
 
     def engine(self) -> EngineSettings:
         """Return when sessions are scored, and by what. Raises FileError if the definitions of tools cannot be read."""
@@ -190,12 +175,12 @@ class StreamSettings(Section):
 
     def folder(self, environ: Mapping[str, str]) -> Path:
         """Return the folder of the state."""
-        return self.state.folder or state_folder(environ) / "stream"
+        return self.state.folder or field_types.state_folder(environ) / "stream"
 
     def options(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the options for librdkafka with brokers, secrets read. Raises SettingsError."""
         try:
-            options = {name: read_secret(value, environ) for name, value in self.kafka.options.items()}
+            options = {name: field_types.read_secret(value, environ) for name, value in self.kafka.options.items()}
         except SettingsError as error:
             raise SettingsError(f"kafka.options: {error}") from None
         return {"bootstrap.servers": ",".join(self.kafka.brokers), **options}

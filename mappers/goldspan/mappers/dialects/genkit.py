@@ -11,14 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts, at
+from goldspan.mappers.dialects.reading import value_parsing
 from goldspan.mappers.dialects.reading.model_messages import answer_at
-from goldspan.mappers.dialects.reading.value_parsing import (
-    decoded,
-    decoded_dict,
-    first_identifier,
-    first_of,
-    plain_text,
-)
 from goldspan.scoring.json_values import is_mapping
 
 _TYPE, _SUBTYPE, _INPUT, _OUTPUT = "genkit:type", "genkit:metadata:subtype", "genkit:input", "genkit:output"
@@ -31,8 +25,8 @@ _SESSION_NAMES = tuple(f"{word}{ending}" for word in ("session", "conversation",
 
 def _session(_: SpanView, attributes: Attributes) -> Any:
     """Take the session id out of a flow's input, if it is called one. A nested flow says nothing of its caller's."""
-    given = decoded_dict(attributes.get(_INPUT)) if attributes.get("genkit:isRoot") is True else None
-    return first_identifier(given, _SESSION_NAMES) if given is not None else None
+    given = value_parsing.decoded_dict(attributes.get(_INPUT)) if attributes.get("genkit:isRoot") is True else None
+    return value_parsing.first_identifier(given, _SESSION_NAMES) if given is not None else None
 
 
 def _arguments(given: Any) -> Any:
@@ -45,7 +39,7 @@ def _result(_: SpanView, attributes: Attributes) -> Any:
     output = attributes.get(_OUTPUT)
     if attributes.get(_SUBTYPE) != "tool.v2":
         return output
-    value = decoded(output)
+    value = value_parsing.decoded(output)
     return value["output"] if is_mapping(value) and "output" in value else output
 
 
@@ -59,7 +53,7 @@ def _attempt(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFac
     return tool
 
 
-_answer = first_of(plain_text, answer_at("message"))
+_answer = value_parsing.first_of(value_parsing.plain_text, answer_at("message"))
 """Takes the answer out of a flow's text, or the message that an agent, a prompt or a chat ends with."""
 _WRITTEN = "Arguments are written by default: export Genkit's own spans, not those of the Google Cloud plugin."
 
@@ -105,7 +99,7 @@ GENKIT = DialectTable(
     error_flags=(("genkit:state", "error"),),
     output=(Source(_OUTPUT),),
     input=(Source(_INPUT, take=at("messages")),),
-    user_text=(Source(_INPUT, take=plain_text),),
+    user_text=(Source(_INPUT, take=value_parsing.plain_text),),
     answer=(Source(_OUTPUT, take=_answer),),
     tool_definitions=(Source(_INPUT, take=at("tools")),),
     agent=("genkit:name",),

@@ -8,13 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import IO, Any, cast
 
-from goldspan.mappers.readers.jaeger_and_zipkin import (
-    events_by_time,
-    is_jaeger_span,
-    is_zipkin_span,
-    otlp_from_jaeger,
-    otlp_from_zipkin,
-)
+from goldspan.mappers.readers import jaeger_and_zipkin
 from goldspan.mappers.readers.platform_exports import is_strands_session, otlp_from_export, otlp_from_strands_session
 from goldspan.mappers.readers.problems import BAD_JSON, OnProblem
 from goldspan.scoring.errors import Problem
@@ -45,7 +39,7 @@ def recover_records(text: str) -> Iterator[object]:
         position = field.end()
         if name in ("spans", "logRecords") and opening:
             records, position = _elements_at(text, position)
-            if records and is_jaeger_span(records[0]):
+            if records and jaeger_and_zipkin.is_jaeger_span(records[0]):
                 yield {"spans": records}
             elif records and name == "spans":
                 yield {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, name: records}]}]}
@@ -254,19 +248,19 @@ def _from_object(item: dict[str, Any]) -> object:
         return item
     for name in _WRAPPERS:
         if is_dict(inner := item.get(name)) and not _OTLP.isdisjoint(inner):
-            return events_by_time(inner) if name == _OF_JAEGER else inner
-    if is_zipkin_span(item):
-        return otlp_from_zipkin([item])
+            return jaeger_and_zipkin.events_by_time(inner) if name == _OF_JAEGER else inner
+    if jaeger_and_zipkin.is_zipkin_span(item):
+        return jaeger_and_zipkin.otlp_from_zipkin([item])
     if is_strands_session(item):
         return otlp_from_strands_session(item)
-    request = otlp_from_export(item) or otlp_from_jaeger(item)
+    request = otlp_from_export(item) or jaeger_and_zipkin.otlp_from_jaeger(item)
     return item if request is None else request
 
 
 def _from_list(items: list[Any], *, inner: bool = False) -> Iterator[object]:
-    for of_zipkin, run in itertools.groupby(items, is_zipkin_span):
+    for of_zipkin, run in itertools.groupby(items, jaeger_and_zipkin.is_zipkin_span):
         if of_zipkin:
-            yield otlp_from_zipkin(list(run))
+            yield jaeger_and_zipkin.otlp_from_zipkin(list(run))
             continue
         for item in run:
             if is_dict(item):

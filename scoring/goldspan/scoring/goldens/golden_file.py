@@ -31,29 +31,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.field_docstrings import describe_fields, field_docstrings
-from goldspan.scoring.goldens import golden_file_values
-from goldspan.scoring.goldens.criteria_and_rules import (
-    CALL_LEVEL,
-    GOLDEN_LEVEL,
-    NO_RULES,
-    SET_LEVEL,
-    TURN_LEVEL,
-    ArgumentRules,
-    CriterionLevel,
-    CriterionMapping,
-    Note,
-    RulesOfSet,
-    check_turn_of_whole_session,
-    inherit,
-    read_rules,
-)
-from goldspan.scoring.goldens.documents import (
-    JsonSchema,
-    MistakeCollector,
-    ValuePath,
-    found,
-    nearest,
-)
+from goldspan.scoring.goldens import criteria_and_rules, documents, golden_file_values
+from goldspan.scoring.goldens.criteria_and_rules import CriterionMapping
 from goldspan.scoring.goldens.golden import (
     ANY_TOOL,
     MOST_ALTERNATIVES,
@@ -69,11 +48,11 @@ from goldspan.scoring.sessions import JsonValue
 # Mistakes
 
 
-def _say_nothing(_where: ValuePath, _message: str) -> None:
+def _say_nothing(_where: documents.ValuePath, _message: str) -> None:
     """Note nothing."""
 
 
-Findings = Iterable[tuple[ValuePath, str]]
+Findings = Iterable[tuple[documents.ValuePath, str]]
 """Ways to values, each with what is wrong there."""
 
 
@@ -96,7 +75,7 @@ def _message(error: ErrorDetails, entry: type[_Entry]) -> str:
         case "missing":
             return f"`{name}` is missing: {field_docstrings(entry)[name]}"
         case "extra_forbidden":
-            near = nearest(name, list(entry.model_fields))
+            near = documents.nearest(name, list(entry.model_fields))
             own_first = sorted(entry.model_fields, key=lambda field: field not in entry.__annotations__)
             advice = f"did you mean `{near}`?" if near else f"{entry.WHAT} has {', '.join(own_first)}"
             return f"unknown field: {advice}"
@@ -105,7 +84,7 @@ def _message(error: ErrorDetails, entry: type[_Entry]) -> str:
         case "too_short" if is_list(value):
             return _NOTHING_NEEDED
         case _:
-            return f"{found(value)}, expected {_expected(error, name)}"
+            return f"{documents.found(value)}, expected {_expected(error, name)}"
 
 
 def _expected(error: ErrorDetails, name: str) -> str:
@@ -159,7 +138,7 @@ def _validated(
 def _alternatives(value: JsonValue, handler: Callable[[JsonValue], Any]) -> Any:
     if not is_list(value) or len(value) < 2:
         raise golden_file_values.refused(
-            f"{found(value)}, expected a list of at least two lists of calls: [[...], [...]]"
+            f"{documents.found(value)}, expected a list of at least two lists of calls: [[...], [...]]"
         )
     mistakes = golden_file_values.FieldMistakes()
     for index, calls in enumerate(value):
@@ -168,14 +147,14 @@ def _alternatives(value: JsonValue, handler: Callable[[JsonValue], Any]) -> Any:
     return _validated(handler, value, mistakes)
 
 
-def _criterion(level: CriterionLevel) -> WithJsonSchema:
+def _criterion(level: criteria_and_rules.CriterionLevel) -> WithJsonSchema:
     return WithJsonSchema({"definition": level.definition_name})
 
 
 # Entries
 
 
-def _entry_schema(schema: JsonSchema, entry: type[_Entry]) -> None:
+def _entry_schema(schema: documents.JsonSchema, entry: type[_Entry]) -> None:
     """Add to an entry's JSON Schema the rules that join its fields, and the fields' descriptions."""
     describe_fields(schema, entry)
     if entry.ONE_OF:
@@ -207,7 +186,7 @@ class _Entry(BaseModel):
 
     WHAT: ClassVar[str] = ""
     """With its article: `a golden`."""
-    LEVEL: ClassVar[CriterionLevel | None] = None
+    LEVEL: ClassVar[criteria_and_rules.CriterionLevel | None] = None
     """What `criterion` may set there."""
     ONE_OF: ClassVar[Sequence[tuple[str, ...]]] = ()
     """Groups of fields of which exactly one must be there."""
@@ -228,17 +207,20 @@ class _Entry(BaseModel):
             needed = [name for name, one in cls.model_fields.items() if one.is_required()]
             needed += [" or ".join(group) for group in cls.ONE_OF]
             raise golden_file_values.refused(
-                f"{found(value)}, expected {cls.WHAT}: an object with {', '.join(needed or cls.model_fields)}"
+                f"{documents.found(value)}, expected {cls.WHAT}: an object with {', '.join(needed or cls.model_fields)}"
             )
         levels = cast("list[CriterionMapping]", info.context)
         mistakes = golden_file_values.FieldMistakes()
         above = criterion = levels[-1]
         if cls.LEVEL is not None and "criterion" in value:
-            criterion = inherit(above, value["criterion"], cls.LEVEL, ("criterion",), mistakes.add)
+            criterion = criteria_and_rules.inherit(above, value["criterion"], cls.LEVEL, ("criterion",), mistakes.add)
         criterion = cls._with_own_fields(value, criterion, mistakes)
         levels.append(criterion)
         # A misspelled field is one mistake: it is not missing too.
-        there = {*value, *(nearest(name, list(cls.model_fields)) for name in value if name not in cls.model_fields)}
+        there = {
+            *value,
+            *(documents.nearest(name, list(cls.model_fields)) for name in value if name not in cls.model_fields),
+        }
         mistakes += cls._exclusive(value, there)
         mistakes += cls._together(_Given(value, above, criterion))
         ignore = {
@@ -259,7 +241,9 @@ class _Entry(BaseModel):
         """Return the criterion with what fields say that stand for its own. What is wrong with them they tell."""
         del mistakes
         own = {name: value[name] for name in cls.OF_CRITERION if name in value}
-        return inherit(criterion, own, cls.LEVEL, (), _say_nothing) if own and cls.LEVEL else criterion
+        return (
+            criteria_and_rules.inherit(criterion, own, cls.LEVEL, (), _say_nothing) if own and cls.LEVEL else criterion
+        )
 
     @property
     def inherited(self) -> CriterionMapping:
@@ -296,7 +280,7 @@ class OfSet(NamedTuple):
     """What a set says of the calls of its goldens."""
 
     aliases: Mapping[str, str]
-    rules: ArgumentRules
+    rules: criteria_and_rules.ArgumentRules
     forbidden: Sequence[CallEntry]
 
 
@@ -304,7 +288,7 @@ class CallEntry(_Entry):
     """One expected or forbidden call."""
 
     WHAT = "a call"
-    LEVEL = CALL_LEVEL
+    LEVEL = criteria_and_rules.CALL_LEVEL
     NEVER_BOTH = (("optional", "forbidden"), ("args", "arguments"))
     OTHER_NAMES: ClassVar = {"args": "arguments"}
 
@@ -322,7 +306,7 @@ class CallEntry(_Entry):
     """how the call ends; unrecovered, of a forbidden call: it failed, and no later call of the tool succeeded"""
     result: golden_file_values.Result = None
     """what the call should return, for metrics that score it"""
-    criterion: Annotated[Any, _criterion(CALL_LEVEL)] = None
+    criterion: Annotated[Any, _criterion(criteria_and_rules.CALL_LEVEL)] = None
     """what differs for this call from the criterion of its turn"""
 
     @classmethod
@@ -371,7 +355,7 @@ def _call_or_group(
 ) -> CallEntry | GroupEntry | ChoiceEntry:
     kinds: dict[str, type[GroupEntry | ChoiceEntry]] = {"parallel": GroupEntry, "any_of": ChoiceEntry}
     names = () if not is_mapping(value) or "name" in value else value
-    kind = next((kinds[near] for name in names if (near := nearest(name, list(kinds)))), None)
+    kind = next((kinds[near] for name in names if (near := documents.nearest(name, list(kinds)))), None)
     return (kind or CallEntry).model_validate(value, context=info.context)
 
 
@@ -419,7 +403,7 @@ class RepeatEntry(_Entry):
     def _together(cls, given: _Given) -> Findings:
         runs, passes = given.value.get("runs"), given.value.get("passes")
         if type(runs) is int and type(passes) is int and passes > runs:
-            yield ("passes",), f"{found(passes)}, expected at most {runs}, as many as there are `runs`"
+            yield ("passes",), f"{documents.found(passes)}, expected at most {runs}, as many as there are `runs`"
 
 
 class _WithCalls(_Entry):
@@ -456,21 +440,21 @@ class TurnEntry(_WithCalls):
     """What one turn should have done."""
 
     WHAT = "a turn"
-    LEVEL = TURN_LEVEL
+    LEVEL = criteria_and_rules.TURN_LEVEL
     NEVER_BOTH = (("calls", "any_of"),)
 
     user: golden_file_values.Text = ""
     """the user's message, by which the turn is found; white space is folded"""
     turn_id: golden_file_values.Text = ""
     """the framework's own id of the turn, by which it is found before `user`"""
-    criterion: Annotated[Any, _criterion(TURN_LEVEL)] = None
+    criterion: Annotated[Any, _criterion(criteria_and_rules.TURN_LEVEL)] = None
     """what differs for this turn from the criterion of its golden"""
 
     @classmethod
     def _together(cls, given: _Given) -> Findings:
         mistakes = golden_file_values.FieldMistakes(super()._together(given))
         if given.above.get("scope") == "session":
-            check_turn_of_whole_session(given.value.get("criterion"), ("criterion",), mistakes.add)
+            criteria_and_rules.check_turn_of_whole_session(given.value.get("criterion"), ("criterion",), mistakes.add)
         return mistakes
 
     def turn(self, of_set: OfSet, above: CriterionMapping) -> GoldenTurn:
@@ -490,7 +474,7 @@ class GoldenEntry(_WithCalls):
     """What one session should have done."""
 
     WHAT = "a golden"
-    LEVEL = GOLDEN_LEVEL
+    LEVEL = criteria_and_rules.GOLDEN_LEVEL
     OF_CRITERION = ("other_writes",)
     ONE_OF = (("session", "session_pattern", "attribute", "first_user_text"), ("turns", "calls", "any_of"))
 
@@ -508,7 +492,7 @@ class GoldenEntry(_WithCalls):
     """scores the golden over several runs: {runs: 5, passes: 4}"""
     other_writes: golden_file_values.OtherWrites = "report"
     """forbid: a call that writes and is not expected fails; report, the default: it is shown"""
-    criterion: Annotated[Any, _criterion(GOLDEN_LEVEL)] = None
+    criterion: Annotated[Any, _criterion(criteria_and_rules.GOLDEN_LEVEL)] = None
     """what differs for this golden from the criterion of its set"""
     metrics: golden_file_values.Metrics = ()
     """what is scored beside tool_parameter_match: names, or thresholds by name"""
@@ -556,7 +540,7 @@ class GoldenSetEntry(_Entry):
     """The whole file."""
 
     WHAT = "a golden set"
-    LEVEL = SET_LEVEL
+    LEVEL = criteria_and_rules.SET_LEVEL
     OF_CRITERION = ("reads", "writes", "other_writes")
 
     format: Annotated[int, Field(ge=1, le=1)] = 1
@@ -567,7 +551,7 @@ class GoldenSetEntry(_Entry):
     """the version of the set, which results carry; quote numbers"""
     description: golden_file_values.Text = ""
     """for people"""
-    criterion: Annotated[Any, _criterion(SET_LEVEL)] = None
+    criterion: Annotated[Any, _criterion(criteria_and_rules.SET_LEVEL)] = None
     """how calls are aligned, compared and aggregated; goldens inherit it"""
     metrics: golden_file_values.Metrics = ()
     """what is scored beside tool_parameter_match: names, or thresholds by name"""
@@ -594,27 +578,33 @@ class GoldenSetEntry(_Entry):
     ) -> CriterionMapping:
         rules = _rules_of(value, lambda way, message: mistakes.add(("arguments", *way), message))
 
-        def of_rule(way: ValuePath, message: str) -> None:
+        def of_rule(way: documents.ValuePath, message: str) -> None:
             key = rules.keys.get((str(way[1]), str(way[3]))) if len(way) > 3 else None
             mistakes.add(("arguments",) if key is None else ("arguments", key, *way[4:]), message)
 
         own = super()._with_own_fields(value, criterion, mistakes)
-        return inherit(own, {"tools": rules.tools}, SET_LEVEL, (), of_rule) if rules.tools else own
+        return (
+            criteria_and_rules.inherit(own, {"tools": rules.tools}, criteria_and_rules.SET_LEVEL, (), of_rule)
+            if rules.tools
+            else own
+        )
 
 
-def _rules_of(document: Mapping[str, Any], note: Note = _say_nothing) -> RulesOfSet:
+def _rules_of(
+    document: Mapping[str, Any], note: criteria_and_rules.Note = _say_nothing
+) -> criteria_and_rules.RulesOfSet:
     """Read the rules for arguments in a golden set, which may be wrong in other places."""
     given, aliases = document.get("arguments"), document.get("aliases")
     if not is_mapping(given):
-        return NO_RULES
+        return criteria_and_rules.NO_RULES
     names: Mapping[str, str] = {}
     if aliases is not None:
         with suppress(PydanticCustomError, ValidationError):
             names = golden_file_values.read_aliases(aliases)
-    return read_rules(given, document.get("goldens"), names, note)
+    return criteria_and_rules.read_rules(given, document.get("goldens"), names, note)
 
 
-def read_golden_set(document: JsonValue, notes: MistakeCollector, defaults: CriterionMapping) -> GoldenSet:
+def read_golden_set(document: JsonValue, notes: documents.MistakeCollector, defaults: CriterionMapping) -> GoldenSet:
     """Make a golden set of a document. After mistakes, which are noted, it has only what duplicates are found by."""
     try:
         entry = GoldenSetEntry.model_validate(document, context=[defaults])
@@ -636,7 +626,7 @@ def read_golden_set(document: JsonValue, notes: MistakeCollector, defaults: Crit
     return replace(built, goldens=tuple(goldens))
 
 
-def _outline(document: JsonValue, notes: MistakeCollector) -> GoldenSet:
+def _outline(document: JsonValue, notes: documents.MistakeCollector) -> GoldenSet:
     given: Mapping[str, Any] = document if is_mapping(document) else {}
     names = {key: value for key in ("golden_set", "version") if isinstance(value := given.get(key), str)}
     goldens: list[Golden] = []

@@ -13,19 +13,8 @@ from difflib import get_close_matches
 from goldspan.scoring.comparison import Strategy, ValueRule, comparison
 from goldspan.scoring.errors import MatcherError
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown
+from goldspan.scoring.matchers import matcher
 from goldspan.scoring.matchers.kinds import matcher_kinds
-from goldspan.scoring.matchers.matcher import (
-    DEEPEST,
-    Expected,
-    ListWithMatchers,
-    MatcherKind,
-    ObjectWithMatchers,
-    ValuePath,
-    dollar_keys,
-    has_dollar_keys,
-    holds_matchers,
-    score_of,
-)
 from goldspan.scoring.sessions import JsonValue
 
 MATCHER_KINDS = matcher_kinds()
@@ -40,35 +29,41 @@ _LITERAL = "write {$literal: ...} around what is to be passed as it is"
 class ValueReader:
     """Reads values and notes what is wrong with them."""
 
-    note: Callable[[ValuePath, str], None]
+    note: Callable[[matcher.ValuePath, str], None]
     count: int = field(default=0, init=False)
     """How many mistakes were noted."""
 
-    def mistake(self, where: ValuePath, message: str) -> None:
+    def mistake(self, where: matcher.ValuePath, message: str) -> None:
         """Note one."""
         self.count += 1
         self.note(where, message)
 
-    def read(self, value: JsonValue, where: ValuePath) -> Expected:
+    def read(self, value: JsonValue, where: matcher.ValuePath) -> matcher.Expected:
         """Return what a value means; plain JSON is returned as it is, and None after a mistake."""
-        if len(where) > DEEPEST:
-            if has_dollar_keys(value):
-                self.mistake(where[:3], f"found a matcher more than {DEEPEST} levels deep")
+        if len(where) > matcher.DEEPEST:
+            if matcher.has_dollar_keys(value):
+                self.mistake(where[:3], f"found a matcher more than {matcher.DEEPEST} levels deep")
             return value
         if is_sequence(value):
             items = tuple(self.read(item, (*where, index)) for index, item in enumerate(value))
             same = all(mine is its for mine, its in zip(items, value, strict=True))
-            return value if same else ListWithMatchers(items) if any(map(holds_matchers, items)) else list(items)
+            return (
+                value
+                if same
+                else matcher.ListWithMatchers(items)
+                if any(map(matcher.holds_matchers, items))
+                else list(items)
+            )
         if not is_mapping(value):
             return value
-        if keys := dollar_keys(value):
+        if keys := matcher.dollar_keys(value):
             return self._matcher(value, keys, where)
         fields = {name: self.read(item, (*where, name)) for name, item in value.items()}
         if all(fields[name] is item for name, item in value.items()):
             return value
-        return ObjectWithMatchers(fields) if any(map(holds_matchers, fields.values())) else fields
+        return matcher.ObjectWithMatchers(fields) if any(map(matcher.holds_matchers, fields.values())) else fields
 
-    def _matcher(self, value: Mapping[str, JsonValue], keys: list[str], where: ValuePath) -> Expected:
+    def _matcher(self, value: Mapping[str, JsonValue], keys: list[str], where: matcher.ValuePath) -> matcher.Expected:
         if len(keys) > 1:
             both = " and ".join(shown(key) for key in keys[:3])
             self.mistake(where, f"found the keys {both} in one object, expected one matcher: nest them, or {_LITERAL}")
@@ -96,16 +91,16 @@ def is_matcher(value: JsonValue) -> bool:
 
     Its other keys are options of the matcher, such as `tolerance` beside `$approx`.
     """
-    keys = dollar_keys(value)
+    keys = matcher.dollar_keys(value)
     return len(keys) == 1 and keys[0] in MATCHER_KINDS
 
 
-def read_arguments(tool: str, args: Mapping[str, JsonValue]) -> Mapping[str, Expected]:
+def read_arguments(tool: str, args: Mapping[str, JsonValue]) -> Mapping[str, matcher.Expected]:
     """Return the arguments of an expected call given in code as they are meant; they themselves if all are plain.
 
     Raises MatcherError, which names every mistake.
     """
-    if not any(map(has_dollar_keys, args.values())):
+    if not any(map(matcher.has_dollar_keys, args.values())):
         return args
     mistakes: list[str] = []
     reader = ValueReader(lambda where, message: mistakes.append(f"{_path(where)}: {message}"))
@@ -115,11 +110,11 @@ def read_arguments(tool: str, args: Mapping[str, JsonValue]) -> Mapping[str, Exp
     return values
 
 
-def _path(where: ValuePath) -> str:
+def _path(where: matcher.ValuePath) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in where).lstrip(".")
 
 
-def _unknown_option(option: str, kind: MatcherKind) -> str:
+def _unknown_option(option: str, kind: matcher.MatcherKind) -> str:
     near = get_close_matches(option, kind.options, n=1)
     if near:
         return f"unknown option of {kind.name}: did you mean `{near[0]}`?"
@@ -135,4 +130,4 @@ def matches(value: JsonValue, actual: JsonValue, *, casefold: bool = False) -> b
     reader = ValueReader(lambda _where, _message: None)
     expected = reader.read(value, ())
     strategy: Strategy = "casefold_exact" if casefold else "exact"
-    return not reader.count and score_of(expected, actual, ValueRule(strategy, comparison(strategy)), None) == 1
+    return not reader.count and matcher.score_of(expected, actual, ValueRule(strategy, comparison(strategy)), None) == 1

@@ -7,37 +7,30 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from goldspan.scoring.errors import CriterionError
-from goldspan.scoring.presets import adk_rules, axion_rules, bfcl, langchain, ragas, tau2, uipath_rules
-from goldspan.scoring.presets.inputs import (
-    InputMissingError,
-    OptionsT,
-    read_options,
-    unknown_arguments,
-    unknown_name,
-)
+from goldspan.scoring.presets import adk_rules, axion_rules, bfcl, inputs, langchain, ragas, tau2, uipath_rules
 from goldspan.scoring.verdict import PresetResult, Reason, not_evaluated, raised
 
 
 @dataclass(frozen=True, slots=True)
-class Preset(Generic[OptionsT]):
+class Preset(Generic[inputs.OptionsT]):
     """Another system's scorer: what it is, what it wants, and the function itself."""
 
     name: str
     system: str
     """What is reproduced, and of which version."""
-    options: type[OptionsT]
-    scorer: Callable[[object, object, OptionsT], PresetResult]
+    options: type[inputs.OptionsT]
+    scorer: Callable[[object, object, inputs.OptionsT], PresetResult]
     needs: tuple[str, ...] = ()
     """What it reads beside calls; without it the result is `input_missing`."""
     by_turn: bool = False
     """It takes one list of calls per turn and means over them; the others take one list."""
-    reads_arguments: Callable[[OptionsT], bool] = lambda _: True
+    reads_arguments: Callable[[inputs.OptionsT], bool] = lambda _: True
     """Whether these options compare arguments: arguments that were not captured are then no answer, not `{}`."""
     raises: str = "EXCEPTION"
     """The status of a result the system would have raised an exception for."""
-    reads_messages: Callable[[OptionsT], bool] = lambda _: False
+    reads_messages: Callable[[inputs.OptionsT], bool] = lambda _: False
     """Whether these options compare messages rather than calls."""
-    reads_counts: Callable[[OptionsT], bool] = lambda _: False
+    reads_counts: Callable[[inputs.OptionsT], bool] = lambda _: False
     """Whether these options compare how often tools were called."""
     functions_option: str | None = None
     """The option that documents functions as BFCL does: where it is not given, a trace's tool definitions take it."""
@@ -46,21 +39,21 @@ class Preset(Generic[OptionsT]):
         """Be pickled by the name: its conditions cannot be."""
         return find_preset, (self.name,)
 
-    def check(self, given: Mapping[str, Any]) -> OptionsT:
+    def check(self, given: Mapping[str, Any]) -> inputs.OptionsT:
         """Return the options as the preset understands them.
 
         Raises CriterionError if an option is unknown or has a wrong value.
         """
-        return read_options(self.name, self.options, given)
+        return inputs.read_options(self.name, self.options, given)
 
     def score(self, expected: object, actual: object, given: Mapping[str, Any]) -> PresetResult:
         """Score once. Raises CriterionError if an option is unknown or has a wrong value."""
         options = self.check(given)
-        if self.reads_arguments(options) and (reason := unknown_arguments(actual)):
+        if self.reads_arguments(options) and (reason := inputs.unknown_arguments(actual)):
             return not_evaluated(self.name, reason, "the arguments of a call are not known")
         try:
             return self.scorer(expected, actual, options)
-        except InputMissingError as missing:
+        except inputs.InputMissingError as missing:
             return not_evaluated(self.name, Reason.INPUT_MISSING, f"this preset needs {missing}")
         except Exception as problem:  # noqa: BLE001 - whatever a system raises over its input is its answer
             return raised(self.name, problem, self.raises)
@@ -142,5 +135,5 @@ def score_with_preset(name: str, expected: Any, actual: Any, /, **options: Any) 
 def find_preset(name: str) -> Preset[Any]:
     """Return the preset of a name. Raises CriterionError if there is none; the message has the nearest name."""
     if name not in PRESETS:
-        raise CriterionError(unknown_name("there is no preset", name, PRESETS))
+        raise CriterionError(inputs.unknown_name("there is no preset", name, PRESETS))
     return PRESETS[name]

@@ -10,16 +10,9 @@ from datetime import UTC, datetime
 
 from urllib3.exceptions import HTTPError
 
-from goldspan.collector_processor import compression
+from goldspan.collector_processor import compression, http_client
 from goldspan.collector_processor.gateway import interfaces
 from goldspan.collector_processor.gateway.settings.sections import Destination
-from goldspan.collector_processor.http_client import (
-    OTLP_RETRYABLE_STATUS,
-    HttpClient,
-    HttpResponse,
-    describe,
-    parse_retry_after,
-)
 from goldspan.collector_processor.otlp_signals import Signal, base_of
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
@@ -37,7 +30,7 @@ class OtlpHttpExporter:
         self._timeout = destination.timeout
         self._closed = False
         context = destination.tls.context() if base.startswith("https:") else None
-        self._client = HttpClient(base, connections=destination.connections, ssl_context=context)
+        self._client = http_client.HttpClient(base, connections=destination.connections, ssl_context=context)
 
     def deliver(self, request: interfaces.ExportRequest) -> interfaces.DeliveryResult:
         """Make one attempt."""
@@ -51,7 +44,7 @@ class OtlpHttpExporter:
         try:
             response = self._client.request("POST", request.signal.path, body, headers, seconds=self._timeout)
         except (HTTPError, OSError, ValueError) as error:
-            return interfaces.Retry(None, describe(error)[: interfaces.MAX_SHOWN])
+            return interfaces.Retry(None, http_client.describe(error)[: interfaces.MAX_SHOWN])
         return _result(request, response)
 
     def close(self) -> None:
@@ -60,7 +53,7 @@ class OtlpHttpExporter:
         self._client.close()
 
 
-def _result(request: interfaces.ExportRequest, response: HttpResponse) -> interfaces.DeliveryResult:
+def _result(request: interfaces.ExportRequest, response: http_client.HttpResponse) -> interfaces.DeliveryResult:
     content_type = response.headers.get("content-type", "")
     if 200 <= response.status < 300:
         if response.unread:  # the status says that the request was accepted
@@ -71,9 +64,11 @@ def _result(request: interfaces.ExportRequest, response: HttpResponse) -> interf
     message = interfaces.read_error_message(response.body, is_json=content_type.startswith(_JSON))
     reason = f"HTTP {response.status}: {message}" if message else f"HTTP {response.status}"
     if (
-        response.status in OTLP_RETRYABLE_STATUS or response.status < 200
+        response.status in http_client.OTLP_RETRYABLE_STATUS or response.status < 200
     ):  # below 200 the real response is still to come
-        return interfaces.Retry(parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC)), reason)
+        return interfaces.Retry(
+            http_client.parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC)), reason
+        )
     return interfaces.Refused(reason)
 
 

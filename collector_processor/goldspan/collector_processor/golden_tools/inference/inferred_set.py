@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from goldspan.collector_processor.golden_tools.inference import task_runs
 from goldspan.collector_processor.golden_tools.inference.call_clusters import (
     CallCluster,
     DividedLists,
@@ -26,13 +27,6 @@ from goldspan.collector_processor.golden_tools.inference.learned_rules import (
     learn_arguments,
 )
 from goldspan.collector_processor.golden_tools.inference.matcher_ladder import accepts
-from goldspan.collector_processor.golden_tools.inference.task_runs import (
-    Field,
-    RecordedTask,
-    only_reads,
-    taken_apart,
-    tools_of,
-)
 from goldspan.scoring.grounding.words import camel_words
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import JsonValue
@@ -49,7 +43,7 @@ _ENOUGH_HAND_OVERS = 20
 
 
 _MOST_LISTS = 50
-ExpectedInTask = tuple[CallCluster, Mapping[Field, JsonValue]]
+ExpectedInTask = tuple[CallCluster, Mapping[task_runs.Field, JsonValue]]
 """A call of a task, and what is expected of its arguments."""
 
 
@@ -84,7 +78,7 @@ class InferredSet:
     hidden: frozenset[str] = frozenset()
     """Names of arguments, at any depth, whose values are not written."""
 
-    divided: DividedLists = field(default_factory=dict[str, Field])
+    divided: DividedLists = field(default_factory=dict[str, task_runs.Field])
 
     def expected_lists(self, task: TaskCalls) -> list[list[ExpectedInTask]]:
         """Return the lists of calls that are right for a task, the most common first."""
@@ -109,7 +103,9 @@ class InferredSet:
             ]
         return found[:_MOST_LISTS]
 
-    def _in_parts(self, cluster: CallCluster, expected: Mapping[Field, JsonValue]) -> Iterator[list[ExpectedInTask]]:
+    def _in_parts(
+        self, cluster: CallCluster, expected: Mapping[task_runs.Field, JsonValue]
+    ) -> Iterator[list[ExpectedInTask]]:
         """Yield the calls that divide a list of a call."""
         name = self.divided[cluster.tool]
         value = expected.get(name)
@@ -119,10 +115,10 @@ class InferredSet:
             yield [(replace(cluster), {**expected, name: part}) for part in written]
 
 
-def infer(tasks: Sequence[RecordedTask], hidden: frozenset[str] = frozenset()) -> InferredSet:
+def infer(tasks: Sequence[task_runs.RecordedTask], hidden: frozenset[str] = frozenset()) -> InferredSet:
     """Infer goldens of tasks from their runs; of arguments named in `hidden` no value is written."""
-    tasks = taken_apart(tasks)
-    reading = {tool: only_reads(tool) for tool in tools_of(tasks)}
+    tasks = task_runs.taken_apart(tasks)
+    reading = {tool: task_runs.only_reads(tool) for tool in task_runs.tools_of(tasks)}
     divided = divided_lists(tasks)
     clustered = [cluster_calls(task, divided) for task in tasks]
     rules = learn_arguments(clustered, {tool for tool, only in reading.items() if not only}, hidden)
@@ -130,7 +126,7 @@ def infer(tasks: Sequence[RecordedTask], hidden: frozenset[str] = frozenset()) -
     return InferredSet(clustered, rules, tools, hidden, divided)
 
 
-def of_one_task(inferred: InferredSet, task: RecordedTask) -> InferredSet:
+def of_one_task(inferred: InferredSet, task: task_runs.RecordedTask) -> InferredSet:
     """Return what the set says of the runs of one task alone."""
     return replace(inferred, tasks=[cluster_calls(task, inferred.divided)])
 
@@ -155,7 +151,7 @@ def _is_left_out_alone(tool: str, task: TaskCalls) -> bool:
     """Whether two runs of a task differ in that one calls a tool, and in no other call that changes something."""
     made: defaultdict[frozenset[int], set[bool]] = defaultdict(set)
     for run in range(task.runs):
-        of_run = [at for at, one in enumerate(task.clusters) if run in one.calls and not only_reads(one.tool)]
+        of_run = [at for at, one in enumerate(task.clusters) if run in one.calls and not task_runs.only_reads(one.tool)]
         others = frozenset(at for at in of_run if task.clusters[at].tool != tool)
         made[others].add(len(others) < len(of_run))
     return any(len(found) > 1 for found in made.values())

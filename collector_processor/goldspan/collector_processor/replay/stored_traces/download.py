@@ -18,13 +18,7 @@ from pathlib import Path
 import msgspec
 from urllib3.exceptions import HTTPError
 
-from goldspan.collector_processor.http_client import (
-    RETRYABLE_STATUS,
-    HttpClient,
-    HttpResponse,
-    describe,
-    parse_retry_after,
-)
+from goldspan.collector_processor import http_client
 from goldspan.collector_processor.server_urls import check_url
 from goldspan.collector_processor.whole_files import whole_file
 from goldspan.scoring.errors import GoldspanError
@@ -218,7 +212,7 @@ class _Asking:
         except ValueError as error:
             message = f"{source.url}: the address of {source.platform}: {error}. {source.variables}"
             raise DownloadError(message) from None
-        self._client = HttpClient(source.address, max_body=MAX_ANSWER + 1)
+        self._client = http_client.HttpClient(source.address, max_body=MAX_ANSWER + 1)
         self._headers = {"Accept": "application/json", "User-Agent": "goldspan", **source.headers}
         self._has_answered = False
 
@@ -239,7 +233,7 @@ class _Asking:
             try:
                 response = self._request(page)
             except (HTTPError, OSError) as error:
-                reason, asked = describe(error), None
+                reason, asked = http_client.describe(error), None
                 continue
             except ValueError as error:
                 raise self.failed(f"cannot be asked: {error}") from None
@@ -251,9 +245,9 @@ class _Asking:
             if response.status in _MISSING and page.missing is not None and page.missing in response.body:
                 return b""
             reason = response.unread if response.status == 200 else _reason(response)
-            if response.status != 200 and response.status not in RETRYABLE_STATUS:
+            if response.status != 200 and response.status not in http_client.RETRYABLE_STATUS:
                 raise self.failed(f"answers {reason}")
-            asked = parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC))
+            asked = http_client.parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC))
         raise self.failed(f"does not answer, asked {ATTEMPTS} times: {reason}")
 
     def _pause(self, attempt: int, asked: float | None) -> None:
@@ -261,12 +255,12 @@ class _Asking:
         if attempt:
             self._sleep(min(2.0 ** (attempt - 1), _MAX_PAUSE) if asked is None else min(asked, _MAX_ASKED_PAUSE))
 
-    def _request(self, page: PageRequest) -> HttpResponse:
+    def _request(self, page: PageRequest) -> http_client.HttpResponse:
         method, headers = ("POST", {"Content-Type": "application/json"}) if page.body else ("GET", {})
         return self._client.request(method, page.path, page.body, self._headers | headers, seconds=_SECONDS)
 
 
-def _reason(response: HttpResponse) -> str:
+def _reason(response: http_client.HttpResponse) -> str:
     text = " ".join(response.body[: 4 * _MAX_REASON].decode("utf-8", "replace").split())[:_MAX_REASON]
     to = response.headers.get("location") if 300 <= response.status < 400 else None
     hint = f"it moved to {to}" if to else _HINTS.get(response.status, "")

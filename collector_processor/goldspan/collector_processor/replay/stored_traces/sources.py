@@ -44,14 +44,7 @@ from goldspan.collector_processor.replay.stored_traces.download import (
     start,
     window_of,
 )
-from goldspan.collector_processor.sinks.platform_scores import (
-    langfuse_address,
-    langfuse_headers,
-    mlflow_address,
-    mlflow_headers,
-    phoenix_address,
-    phoenix_headers,
-)
+from goldspan.collector_processor.sinks import platform_scores
 
 _PHOENIX_SPANS = 250
 """In a page; at most 1,000."""
@@ -74,7 +67,7 @@ def phoenix(url: str, project: str) -> StoredTraces:
     """Return the source `phoenix://PROJECT`."""
     if not project:
         raise DownloadError(f"{url}: names no project; write phoenix://default, or the name of another project")
-    address, headers = phoenix_address(), phoenix_headers()
+    address, headers = platform_scores.phoenix_address(), platform_scores.phoenix_headers()
     return StoredTraces(
         url, "Phoenix", address, headers, _PHOENIX_VARIABLES, partial(_phoenix_pages, project), sink="phoenix"
     )
@@ -132,7 +125,7 @@ class _SearchAnswer(msgspec.Struct, gc=False):
 
 def mlflow(url: str, experiment: str) -> StoredTraces:
     """Return the source `mlflow://EXPERIMENT`, by name or id."""
-    address, headers = mlflow_address(), mlflow_headers()
+    address, headers = platform_scores.mlflow_address(), platform_scores.mlflow_headers()
     if not experiment:
         raise DownloadError(f"{url}: names no experiment; write mlflow://Default, or another name or id")
     if not address.startswith(("http://", "https://")):
@@ -221,7 +214,7 @@ def langfuse(url: str, project: str) -> StoredTraces:
     missing = [name for name in ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY") if not os.environ.get(name)]
     if missing:
         raise DownloadError(f"{url}: {' and '.join(missing)} not set; a project's settings in Langfuse have its keys")
-    address, headers = langfuse_address(), langfuse_headers()
+    address, headers = platform_scores.langfuse_address(), platform_scores.langfuse_headers()
     pages = partial(_langfuse_pages, url, project)
     return StoredTraces(url, "Langfuse", address, headers, _LANGFUSE_VARIABLES, pages, sink="langfuse")
 

@@ -12,13 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from goldspan.mappers.dialects.reading.model_messages import (
-    CHOICE,
-    INPUT_EVENTS,
-    event_message,
-    last_answer,
-    newest_first,
-)
+from goldspan.mappers.dialects.reading import model_messages
 from goldspan.mappers.dialects.reading.value_parsing import decoded, lists_and_dicts, read_content
 from goldspan.mappers.span_facts import ContextFacts, ToolFacts
 from goldspan.mappers.spans import DecodedSpan, EventView, LogView, SpanView
@@ -27,7 +21,7 @@ from goldspan.scoring.messages import message_of, role_of
 from goldspan.scoring.sessions import Content
 
 DETAILS = "gen_ai.client.inference.operation.details"
-MESSAGE_EVENTS = frozenset({DETAILS, CHOICE, *INPUT_EVENTS})
+MESSAGE_EVENTS = frozenset({DETAILS, model_messages.CHOICE, *model_messages.INPUT_EVENTS})
 """Events that hold messages of a model call."""
 EVALUATIONS = "gen_ai.evaluation.result"
 """Events that evaluate a span, such as goldspan's own. They are no evidence of what ran."""
@@ -47,7 +41,9 @@ class LogMessages(NamedTuple):
     def context(self, user_text: Content) -> ContextFacts:
         """Return what other metrics read."""
         definitions = read_content(self.tool_definitions)
-        return ContextFacts(user_text, last_answer(self.output), read_content(self.input_messages), definitions)
+        return ContextFacts(
+            user_text, model_messages.last_answer(self.output), read_content(self.input_messages), definitions
+        )
 
     def results(self) -> tuple[ToolFacts, ...]:
         """Return what the tools returned that the input answers for since the model last spoke, by call id."""
@@ -68,8 +64,8 @@ def messages_in_log(log: LogView, name: str) -> LogMessages | None:
         return LogMessages(output, given, held.get("gen_ai.tool.definitions"), whole=True)
     if name not in MESSAGE_EVENTS or held.get("content") == _ELIDED:
         return None
-    message = event_message(EventView(name, held))
-    if name == CHOICE:
+    message = model_messages.event_message(EventView(name, held))
+    if name == model_messages.CHOICE:
         return LogMessages(output=[message])
     return LogMessages(input_messages=[message], own_message=role_of(message) == "assistant")
 
@@ -96,7 +92,7 @@ def _fields_of(log: LogView) -> Mapping[str, Any]:
 
 
 def _results(messages: object) -> Iterator[ToolFacts]:
-    for raw in newest_first(messages):
+    for raw in model_messages.newest_first(messages):
         if role_of(raw) == "assistant":
             return
         for result in message_of(raw).results:
