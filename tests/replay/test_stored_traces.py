@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goldspan.collector_processor.http_client import HttpClient
 from goldspan.collector_processor.replay.stored_traces import (
     download,
     sources,
@@ -117,7 +118,7 @@ def test_searches_find_every_trace_wherever_in_time_it_is(kind: str, minutes: li
         pages = source.pages(download.TimeWindow(start, start + timedelta(days=4, minutes=7)))
         found = set[str]()
         page = next(pages)
-        client = download.HttpClient(platform.endpoint, max_body=1 << 20)
+        client = HttpClient(platform.endpoint, max_body=1 << 20)
         while True:
             answer = client.request("GET", page.path, b"", {}, seconds=5)
             body = answer.body if answer.status == 200 else b""
