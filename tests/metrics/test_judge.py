@@ -561,7 +561,7 @@ def test_a_model_of_pydantic_ai() -> None:
         ),
         ({"model": "m", "base_url": "http://h", "budget": {"call": 3}}, "did you mean `calls`"),
         ({"model": "m", "base_url": "http://h", "budgett": {}}, "did you mean `budget`"),
-        ({"model": "m", "base_url": "http://h", "when": "never"}, "expected `always` or `ungrounded`"),
+        ({"model": "m", "base_url": "http://h", "when": "never"}, "expected `always`, `ungrounded` or `doubtful`"),
         ({"model": "m", "base_url": "http://h", "concurrency": 0}, "concurrency"),
         ({"model": "m", "base_url": "http://h", "client": "litellm"}, "goes with the client `openai`"),
         ({"model": "m", "client": "litellm"}, r"pip install 'goldspan\[litellm\]'"),

@@ -12,14 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldspan.scoring.errors import FileError, MetricError
-from goldspan.scoring.metrics.argument_profile import (
-    Profile,
-    ToolParameterProfile,
-    learn,
-    load_profile,
-    profile_document,
-    shape,
-)
+from goldspan.scoring.metrics.argument_profile import Profile, ToolParameterProfile, learn, shape
+from goldspan.scoring.metrics.profile_file import load_profile, profile_document
 from goldspan.scoring.metrics.session_metrics import choose_metrics
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Finding, MetricScore, Reason
@@ -145,14 +139,15 @@ def test_a_profile_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_family_can_be_left_out(tmp_path: Path) -> None:
     document = profile_document(PROFILE)
-    document["tools"]["refund"]["/amount"]["off"] = ["type", "sign", "origin", "equals"]
+    document["agents"][""]["tools"]["refund"]["/amount"]["off"] = ["type", "sign", "origin", "equals"]
     profile = load_profile(written(tmp_path, document))
     assert found_in(booking(500, amount=-4), profile) == []
 
 
 def test_mistakes_of_a_file_are_said_together(tmp_path: Path) -> None:
-    document: dict[str, Any] = profile_document(PROFILE) | {"sessions": "many", "extra": 1}
-    document["tools"]["refund"]["/amount"]["shap"] = {}
+    document: dict[str, Any] = profile_document(PROFILE) | {"extra": 1}
+    document["agents"][""]["sessions"] = "many"
+    document["agents"][""]["tools"]["refund"]["/amount"]["shap"] = {}
     with pytest.raises(FileError) as raised:
         load_profile(written(tmp_path, document))
     assert len(raised.value.mistakes) == 3

@@ -29,7 +29,7 @@ SILENT = turn_request("silent", ("get_weather", {"city": "Paris"}))
 def score(run: Run, tmp_path: Path, requests: Sequence[dict[str, Any]], *options: str) -> Result:
     write_lines(tmp_path / "traces.jsonl", *requests)
     (tmp_path / "tools.json").write_text(json.dumps(TOOLS), "utf-8")
-    return run("score", "traces.jsonl", *options)
+    return run("score", "traces.jsonl", "--fail-on", "any", *options)
 
 
 def said(result: Result) -> str:
@@ -249,3 +249,92 @@ def test_a_metric_of_ones_own_that_needs_no_golden_has_a_row_too(
     result = score(run, tmp_path, [GOOD], "--metric", "short_calls:short=1")
     assert says in said(result)
     assert result.exit_code == (0 if path == "city" else 1)
+
+
+def test_findings_inform_unless_a_build_is_to_fail_on_them(run: Run, tmp_path: Path) -> None:
+    write_lines(tmp_path / "traces.jsonl", GOOD, INVENTED)
+    informs = run("score", "traces.jsonl")
+    assert informs.exit_code == 0
+    assert "get_weather.city (no origin)  in 1 of 2 sessions" in informs.output
+    assert "`--fail-on rare`" in informs.output
+    assert run("score", "traces.jsonl", "--fail-on", "rare").exit_code == 1
+    assert run("score", "traces.jsonl", "--fail-on", "any").exit_code == 1
+    assert run("score", "traces.jsonl", "--fail-on", "tool_parameter_grounding=0.5").exit_code == 1
+    assert run("score", "traces.jsonl", "--fail-on", "tool_call_repetition=1").exit_code == 0
+    assert run("score", "traces.jsonl", "--fail-on", "most").exit_code == 2
+
+
+def many(count: int, **wrong: dict[str, Any]) -> list[dict[str, Any]]:
+    """Sessions of an agent that sends an id of its own; some are wrong, by number."""
+    return [
+        turn_request(
+            f"s-{n}",
+            ("refund", {"order": f"W{n + 1000}", "request_id": f"r-{n * 7919 + 1_000_011}"} | wrong.get(f"s{n}", {})),
+            user=f"Refund W{n + 1000}, please.",
+        )
+        for n in range(count)
+    ]
+
+
+def test_what_most_sessions_have_is_folded_and_fails_nothing(run: Run, tmp_path: Path) -> None:
+    write_lines(tmp_path / "traces.jsonl", *many(20, s3={"order": "W77777"}))
+    found = document(run("score", "traces.jsonl", "--format", "json"))["findings"]
+    assert [(one["argument"], one["sessions"], one["of"]) for one in found["rare"]] == [("refund.order", 1, 20)]
+    assert [(one["argument"], one["sessions"]) for one in found["systematic"]] == [("refund.request_id", 20)]
+    text = run("score", "traces.jsonl").output
+    assert "generated: [refund.request_id]" in " ".join(text.split())
+    failing = document(run("score", "traces.jsonl", "--format", "json", "--fail-on", "rare"))
+    failed = [one["id"] for one in failing["sessions"] if any(metric["label"] == "fail" for metric in one["metrics"])]
+    assert failed == ["s-3"]
+    assert run("score", write_lines(tmp_path / "right.jsonl", *many(20)), "--fail-on", "rare").exit_code == 0
+
+
+def test_from_a_hundred_sessions_on_they_are_each_others_profile(run: Run, tmp_path: Path) -> None:
+    wrong = {"s3": {"order": 5}, "s8": {"order": None}, "s9": {"force": True}}
+    for count, expected in ((99, ["s-3"]), (120, ["s-3", "s-8", "s-9"])):
+        write_lines(tmp_path / "traces.jsonl", *many(count, **wrong))
+        found = document(run("score", "traces.jsonl", "--format", "json"))["findings"]["rare"]
+        assert sorted({place["session"] for one in found for place in one["places"]}) == expected
+
+
+def test_findings_do_not_depend_on_order_or_processes(run: Run, tmp_path: Path) -> None:
+    requests = many(120, s3={"order": 5}, s8={"order": "W77777"})
+    first = write_lines(tmp_path / "first.jsonl", *requests)
+    last = write_lines(tmp_path / "last.jsonl", *reversed(requests))
+    documents = [
+        document(run("score", *options, "--format", "json"))["findings"]
+        for options in ((first,), (last,), (first, "--jobs", "2"))
+    ]
+    assert documents[0]["rare"]
+    assert documents[0] == documents[1] == documents[2]
+
+
+def test_reports_show_findings_first(run: Run, tmp_path: Path) -> None:
+    write_lines(tmp_path / "traces.jsonl", *many(20, s3={"order": "<W77777>"}))
+    run("score", "traces.jsonl", "--report", "html=r.html", "--report", "markdown=r.md")
+    page, comment = ((tmp_path / name).read_text("utf-8") for name in ("r.html", "r.md"))
+    assert page.index("<h2>Findings</h2>") < page.index("Without goldens</caption>")
+    assert "&lt;W77777&gt;" in page
+    assert "Systematic" in page
+    assert "| <code>refund.order</code> no origin | 1 of 20 sessions |" in comment
+    assert "<summary>Systematic" in comment
+
+
+def test_a_persons_answers_become_rules_and_goldens(run: Run, tmp_path: Path) -> None:
+    wrong = {"s3": {"order": "W77777"}, "s9": {"force": True}}
+    write_lines(tmp_path / "traces.jsonl", *many(120, **wrong))
+    answers = [
+        *("--expected", "refund.request_id", "--expected", "refund.force"),
+        *("--wrong", "refund.order"),
+    ]
+    done = run("profile", "review", "traces.jsonl", "-p", "p.yaml", "--goldens", "wrong.yaml", *answers)
+    assert (done.exit_code, "2 rules, 1 mistake" in done.stderr) == (0, True)
+    learnt = run("profile", "learn", "traces.jsonl", "-o", "p.yaml")
+    assert learnt.exit_code == 0
+    found = document(run("score", "traces.jsonl", "--profile", "p.yaml", "--format", "json"))["findings"]
+    assert [one["argument"] for one in found["rare"]] == ["refund.order"]
+    assert found["systematic"] == []
+    forbidden = document(run("score", "traces.jsonl", "--goldens", "wrong.yaml", "--format", "json"))
+    assert [one["id"] for one in forbidden["sessions"] if one["label"] == "fail"] == ["s-3"]
+    refused = run("profile", "review", "traces.jsonl", "-p", "p.yaml", "--wrong", "refund.order")
+    assert (refused.exit_code, "--goldens" in refused.stderr) == (2, True)

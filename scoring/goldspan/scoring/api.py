@@ -187,6 +187,7 @@ def score_sessions(
     *,
     preset: str | Mapping[str, Any] | None = None,
     metrics: Iterable[MetricSource] | None = None,
+    profile: str | Path | None = None,
 ) -> ScoringResult:
     """Score sessions against their goldens, found by session id or pattern.
 
@@ -197,7 +198,8 @@ def score_sessions(
 
     `preset` reproduces the scores of another system: its name, or a mapping of `name` and its options. `metrics` are
     additional metrics: names, import paths (`pkg.module:function`) or functions of a session and its golden. Without
-    goldens they are those that need none, unless you name others.
+    goldens they are those that need none, unless you name others. `profile` is the file of `goldspan profile learn`:
+    what is normal for the agent.
 
     Raises:
         GoldenFileError: a golden file has mistakes; all are listed.
@@ -206,7 +208,7 @@ def score_sessions(
 
     """
     sessions = _sessions(actual)
-    scorer = scorer_of(_override(criterion), preset, metrics, has_goldens=expected is not None)
+    scorer = scorer_of(_override(criterion), preset, metrics, has_goldens=expected is not None, profile=profile)
     index = _index(expected)
     results: list[SessionResult] = []
     for session in sessions:

@@ -140,6 +140,12 @@ _KIND_WORDS = {
     "retry_unchanged": "retried unchanged",
     "loop": "looped",
     "no": "not accurate",
+    "not_passed": "not passed",
+    "passed": "unusual argument",
+    "origin": "no origin",
+    "shape": "unusual form",
+    "sign": "unusual sign",
+    "equals": "differs from its source",
 }
 
 

@@ -308,8 +308,10 @@ class SessionResult(Readable, HasTable, Scored, frozen=True, gc=False):
 
     @property
     def label_of_metrics(self) -> Label:
-        """What the metrics with a threshold say: failed if one failed, passed if one passed."""
+        """What the metrics with a threshold say: failed if one failed, passed if one passed, or if all only inform."""
         labels = {metric.verdict.label for metric in self.metrics}
+        if all(metric.threshold is None for metric in self.metrics) and Label.FAIL not in labels:
+            return Label.PASS if None in labels else Label.NOT_EVALUATED
         return next((label for label in (Label.FAIL, Label.PASS) if label in labels), Label.NOT_EVALUATED)
 
     @property

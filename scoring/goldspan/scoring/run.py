@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
+from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct, field
@@ -25,6 +26,7 @@ from goldspan.scoring.metrics import session_metrics
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.schema import ToolParameterSchema
 from goldspan.scoring.presets.session_preset import ChosenPreset, choose_preset, score_by_preset
+from goldspan.scoring.ranked_findings import RankedFindings, rank_findings
 from goldspan.scoring.result_words import doubt_document
 from goldspan.scoring.session_score import IncrementalScore, score_run
 from goldspan.scoring.sessions import Session, SpanRef, ToolCall
@@ -277,6 +279,8 @@ class ScoringResult(results.Readable, results.HasTable, Struct, frozen=True, gc=
     problems: tuple[Problem, ...] = ()
     golden_sets: Mapping[str, str] = field(default_factory=dict[str, str])
     """The golden sets: `name@version` to digest."""
+    ranked: RankedFindings | None = None
+    """What `findings` says, if it was ranked already."""
 
     @property
     def passed(self) -> bool:
@@ -347,6 +351,11 @@ class ScoringResult(results.Readable, results.HasTable, Struct, frozen=True, gc=
             if (golden := of_golden[0].golden) is not None and golden.repeat is not None
         )
 
+    @property
+    def findings(self) -> RankedFindings:
+        """What metrics found in sessions without golden, the rarest and worst first."""
+        return rank_findings(self.sessions) if self.ranked is None else self.ranked
+
     def _unevaluated(self) -> Iterator[Reason]:
         """Yield why something was not evaluated, except for harmless reasons."""
         for session in self.sessions:
@@ -373,6 +382,7 @@ class ScoringResult(results.Readable, results.HasTable, Struct, frozen=True, gc=
             },
             "golden_sets": [{"golden_set": name, "digest": digest} for name, digest in self.golden_sets.items()],
             "sessions": [session_document(session) for session in self.sessions],
+            "findings": self.findings.to_json(),
             "repeats": [repeat.to_json() for repeat in self.repeats],
             "never_seen": [golden_document(golden) for golden in self.never_seen],
             "problems": [
@@ -518,11 +528,14 @@ def scorer_of(
     *,
     has_goldens: bool = True,
     tools: Definitions | None = None,
+    profile: str | Path | None = None,
 ) -> Scorer:
     """Return a scorer. A preset is its name, or a mapping of `name` and its options.
 
     `metrics` None: with goldens none, without goldens those that need none. `tools` are definitions of the agent's
-    tools, or a file with them, in place of those in telemetry. Raises CriterionError if there is no such preset, or it
+    tools, or a file with them, in place of those in telemetry. `profile` is the file of a profile: what is normal for
+    the agent, by which `tool_parameter_profile` judges and `tool_parameter_grounding` knows which values the agent
+    makes itself. Raises CriterionError if there is no such preset, or it
     has no such option. Raises MetricError if there is no such metric, and FileError if `tools` cannot be read.
     """
     if isinstance(preset, str):
@@ -532,5 +545,7 @@ def scorer_of(
         preset = choose_preset(str(options.pop("name", "")), options)
     if metrics is None:
         metrics = () if has_goldens else session_metrics.WITHOUT_GOLDEN
+    if profile is not None:
+        metrics = (*metrics, f"{session_metrics.PROFILE_METRIC}:{profile}")
     scorer = Scorer(criterion, preset, session_metrics.choose_metrics(metrics), run)
     return scorer if tools is None else scorer.with_tools(load_tools(tools))

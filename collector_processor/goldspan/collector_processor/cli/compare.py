@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -73,10 +73,13 @@ def compare(
     """Say what became better or worse from the first source to the second, and how sure that is.
 
     A source is what `goldspan score` takes, or what it wrote with --format json or --output. Sessions are paired by id,
-    else by golden.
+    else by golden. Of two profiles (.yaml) it says in what the agent has changed beyond chance.
 
     Exit codes: 0 whatever differs (`goldspan score --baseline` fails a build); 2 wrong usage.
     """
+    if traces.names and all(Path(name).suffix in (".yaml", ".yml") for name in traces.names):
+        _show_drift(traces.names, as_format)
+        return
     keys = () if by is None or by in _TABLES else _BY.get(by, (by,))
     if len(traces.names) > 2 or (len(traces.names) == 1 and not keys):
         raise click.UsageError("expected two sources, or one with --by model, --by version or --by ATTRIBUTE")
@@ -91,6 +94,21 @@ def compare(
         input_output.write_json(found[0].to_json() if len(runs) == 2 else [one.to_json() for one in found])
     _show(found, reports, color if as_format == "table" else None, verbose=verbose)
     input_output.end(complaints, 0)
+
+
+def _show_drift(names: Sequence[str], as_format: str) -> None:
+    """Say in what two profiles differ beyond chance."""
+    # Imported when asked for: most comparisons are of scores.
+    from goldspan.scoring.metrics.profile_file import drift, load_profile  # noqa: PLC0415
+
+    if len(names) != len(("before", "after")):
+        raise click.UsageError("expected two profiles")
+    with input_output.file_errors():
+        found = drift(*map(load_profile, names))
+    if as_format == "json":
+        input_output.write_json([one._asdict() for one in found])
+    else:
+        click.echo("\n".join(map(str, found)) or "nothing has changed beyond chance")
 
 
 def _compared(runs: list[NamedRun], keys: tuple[str, ...]) -> list[Comparison]:
@@ -131,6 +149,7 @@ def _scored(
     goldens = load_goldens(*golden_files)
     names = metrics if golden_files else (*(metric.name for metric in WITHOUT_GOLDEN), *metrics)
     scorer = scorer_of(metrics=names, run=MetricWorkers())
+    goldens = scorer.sampled(goldens, 1.0)
     with input_output.open_traces(traces) as files:
         joins = (*JOIN_ATTRIBUTES, *goldens.join_attributes, *keys)
         registry = DialectRegistry(join_attributes=joins, definitions=True, on_problem=files.problems.append)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
+from msgspec import structs
 
 from goldspan.collector_processor.cli.input_output import (
     COLOR,
@@ -56,14 +57,17 @@ from goldspan.scoring.errors import CriterionError, FileError, Mistake
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics
 from goldspan.scoring.metrics.session_metrics import (
+    PROFILE_METRIC,
     WITHOUT_GOLDEN,
     ChosenMetric,
     MetricSource,
     choose_metrics,
     find_metric,
+    informing,
 )
 from goldspan.scoring.presets.session_preset import choose_preset
-from goldspan.scoring.run import Scorer, scorer_of
+from goldspan.scoring.ranked_findings import failing_rare, rank_findings, with_own_profile
+from goldspan.scoring.run import Scorer, ScoringResult, scorer_of
 from goldspan.scoring.tool_definitions import load_tools
 
 if TYPE_CHECKING:
@@ -239,6 +243,18 @@ def _preset_option(written: str) -> tuple[str, Any]:
     metavar="N",
     help="Read and score in so many processes, with the same results; 1 by default.",
 )
+@click.option(
+    "--fail-on",
+    metavar="rare|any|METRIC=SCORE",
+    help="Fail on what metrics without golden found: findings that few sessions have, any at all, or a score below "
+    "this one. Without it they inform.",
+)
+@click.option(
+    "--profile",
+    "profile_file",
+    metavar="FILE",
+    help="What is normal for the agent, by `goldspan profile learn`: deviations are found, generated values known.",
+)
 @click.option("--fail-under", type=_score, metavar="SCORE", help="Fail if the mean session score is lower.")
 @click.option(
     "--coverage",
@@ -278,6 +294,8 @@ def score(
     sinks: tuple[tuple[str, str], ...],
     write_back: bool,
     jobs: int,
+    fail_on: str | None,
+    profile_file: str | None,
     fail_under: Decimal | None,
     coverage: str,
     baseline_file: str | None,
@@ -289,6 +307,8 @@ def score(
     TRACES are trace files, directories of them, - for standard input, or what a platform stores:
     phoenix://PROJECT, langfuse://, mlflow://EXPERIMENT, tempo://[SERVICE], jaeger://SERVICE.
 
+    Without goldens findings are shown, the rarest and worst first; they fail nothing unless --fail-on says so.
+
     Exit codes: 0 all passed; 1 a session failed, something could not be evaluated, a golden was never seen, or nothing
     was recognised; 2 wrong usage, or a named file holds no record.
     """
@@ -299,7 +319,9 @@ def score(
     with file_errors(), open_traces(traces) as files:
         goldens = _goldens(golden_files, criterion_file, threshold)
         judge = None if judge_file is None else _judge(judge_file, jobs)
-        scorer = _scorer(preset_name, preset_options, _metrics(golden_files, metrics), criterion_file, judge)
+        scorer = _scorer(
+            preset_name, preset_options, _metrics(golden_files, metrics, fail_on, profile_file), criterion_file, judge
+        )
         scorer = scorer if tools_file is None else scorer.with_tools(load_tools(tools_file))
         goldens = scorer.sampled(goldens, sample)
         decide = decide_exit_code if baseline_file is None else _decide_against(baseline_file)
@@ -318,6 +340,7 @@ def score(
             if enriched is not None:
                 consumers.append(attributes.take)
             found = _replay(files, goldens, registry, scorer, consumers, Events(events), jobs)
+        found = replace(found, result=_ranked(found.result, fail_on))
         if judge is not None:
             complain([f"judge: {judge.usage}"])
         decision = decide(
@@ -410,9 +433,25 @@ def _refuse_endpoint(otlp_endpoint: str | None, *, otlp_metrics: bool) -> None:
         raise click.UsageError(f"--otlp-endpoint: {error}") from None
 
 
-def _metrics(golden_files: tuple[str, ...], named: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the metrics that were named, and without goldens all that need none."""
-    return named if golden_files else (*(metric.name for metric in WITHOUT_GOLDEN), *named)
+def _metrics(
+    golden_files: tuple[str, ...], named: tuple[str, ...], fail_on: str | None, profile: str | None
+) -> tuple[MetricSource, ...]:
+    """Return the metrics that were named, and without goldens all that need none: these inform, or fail a run."""
+    if fail_on not in (None, "rare", "any") and "=" not in fail_on:
+        raise click.UsageError(f"--fail-on: found {fail_on!r}, expected rare, any, or METRIC=SCORE")
+    named = named if fail_on in (None, "rare", "any") else (*named, fail_on)
+    by = () if profile is None else (f"{PROFILE_METRIC}:{profile}{'=1' if fail_on == 'any' else ''}",)
+    names = {one.partition("=")[0] for one in named}
+    own = () if golden_files else tuple(one for one in WITHOUT_GOLDEN if one.name not in names)
+    return (*(own if fail_on == "any" else map(informing, own)), *named, *by)
+
+
+def _ranked(result: ScoringResult, fail_on: str | None) -> ScoringResult:
+    """Judge sessions without golden by the profile of them all too, and let rare findings fail, if that is wanted."""
+    sessions = with_own_profile(result.sessions)
+    ranked = rank_findings(sessions)
+    sessions = failing_rare(sessions, ranked) if fail_on == "rare" else sessions
+    return structs.replace(result, sessions=sessions, ranked=ranked)
 
 
 def _refuse_values(output: Path | None, *, include_values: bool) -> None:
@@ -423,11 +462,11 @@ def _refuse_values(output: Path | None, *, include_values: bool) -> None:
 def _scorer(
     preset: str | None,
     options: tuple[tuple[str, Any], ...],
-    metrics: tuple[str, ...],
+    metrics: tuple[MetricSource, ...],
     criterion_file: str | None,
     judge: Judge | None,
 ) -> Scorer:
-    if any(":" in metric for metric in metrics) and str(Path.cwd()) not in sys.path:
+    if any(isinstance(metric, str) and ":" in metric for metric in metrics) and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # where a user's own metric is
     choices = () if criterion_file is None else load_metrics(criterion_file)
     chosen: list[MetricSource] = [ChosenMetric(find_metric(choice.name), choice.threshold) for choice in choices]

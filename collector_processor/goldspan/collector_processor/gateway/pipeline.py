@@ -55,6 +55,7 @@ from goldspan.collector_processor.gateway.interfaces import (
 )
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry, LogFullError
 from goldspan.collector_processor.gateway.journal.journal import Journal
+from goldspan.collector_processor.gateway.profile_learner import ProfileLearner
 from goldspan.collector_processor.gateway.recovery import Recovery
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
@@ -281,6 +282,9 @@ class GatewayPipeline:
             self.judge = BackgroundJudge(
                 later[0], include_values=engine.include_values, events=engine.events, on_failure=self._failed
             )
+        self.learner: ProfileLearner | None = None
+        if (folder := self.settings.profiles) is not None:
+            self.learner = ProfileLearner(folder, self.settings.learn_profiles, self._now, self._failed)
         self.worker = Worker(
             goldens,
             self.settings,
@@ -290,6 +294,7 @@ class GatewayPipeline:
             on_failure=self._failed,
             on_results=self.feed.put,
             judge=self.judge,
+            learner=self.learner,
         )
         if self._journal is not None:
             self._recover(self._journal)
@@ -302,6 +307,8 @@ class GatewayPipeline:
         if self.judge is not None:
             for thread in self.judge.threads:
                 thread.start()
+        if self.learner is not None:
+            self.learner.thread.start()
 
     def accept(self, request: ExportRequest) -> AcceptResult:
         """Store a request; return when that is durable. Called from many threads at once; never raises."""
@@ -472,6 +479,8 @@ class GatewayPipeline:
         flushed.wait(max(0.0, end - time.monotonic()))
         if self.judge is not None:
             self._end_judge(self.judge, end)
+        if self.learner is not None:
+            self.learner.close(max(1.0, end - time.monotonic()))
         while self.dispatcher.waiting and time.monotonic() < end:
             time.sleep(0.02)
         noted_by = min(end, time.monotonic() + _LAST_COMMITS)
@@ -589,6 +598,8 @@ class GatewayPipeline:
         yield from thread_metrics([*self.threads, *([] if judge is None else judge.threads)])
         if judge is not None:
             yield from judge.samples()
+        if self.learner is not None:
+            yield from self.learner.samples()
         yield from dispatcher.delays.samples("goldspan_delivery_delay_seconds")
 
     def _totals(self) -> Iterator[tuple[str, float]]:

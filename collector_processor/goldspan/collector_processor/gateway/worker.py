@@ -23,6 +23,7 @@ from goldspan.collector_processor.gateway.deliver.outbox import AcceptedBody, De
 from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
 from goldspan.collector_processor.gateway.journal.body_log import LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal
+from goldspan.collector_processor.gateway.profile_learner import ProfileLearner
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import ReadingRules, ReleasedSpans, Tenant, TenantOutput, TenantTable
 from goldspan.collector_processor.otlp_signals import Signal
@@ -65,10 +66,12 @@ class Worker:
         on_failure: Callable[[str, Exception], object],
         on_results: Callable[[Sequence[Evaluation]], object] | None = None,
         judge: BackgroundJudge | None = None,
+        learner: ProfileLearner | None = None,
     ) -> None:
         """Judge by `goldens` and send through `queue`; `instance` names this gateway in its metrics.
 
-        `on_results` is called with all results too; it must not raise. `judge` is given the sessions that are over.
+        `on_results` is called with all results too; it must not raise. `judge` and `learner` are given the
+        sessions that are over.
         """
         self.settings = settings
         self.journal = journal
@@ -88,6 +91,7 @@ class Worker:
         self._on_failure = on_failure
         self._on_results = on_results
         self._judge = judge
+        self._learner = learner
         letters = None
         if settings.dead_letters is not None:
             letters = DeadLetters(
@@ -284,6 +288,10 @@ class Worker:
             tenant.store.touched.clear()
         else:
             tenant.journal_sessions()
+        if self._learner is not None:
+            for result in step.output.sessions:
+                if result.session is not None:
+                    self._learner.put(tenant.name, result.session)
         if self._judge is not None:
             for result in step.output.sessions:
                 run = result.session

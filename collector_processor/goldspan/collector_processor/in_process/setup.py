@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opentelemetry._logs import LoggerProvider
@@ -55,6 +56,7 @@ def make_pipeline(
     metric_timeout: float,
     sample: float,
     tools: Definitions | None,
+    profile: str | Path | None,
     hold: bool,
     hold_timeout: float,
     settle: float,
@@ -76,7 +78,9 @@ def make_pipeline(
     """
     run, has_goldens = MetricWorkers(metric_timeout), goldens is not None
     try:
-        scorer = scorer_of(preset=preset, metrics=metrics, run=run, has_goldens=has_goldens, tools=tools)
+        scorer = scorer_of(
+            preset=preset, metrics=metrics, run=run, has_goldens=has_goldens, tools=tools, profile=profile
+        )
     except GoldspanError as error:
         raise SettingsError(str(error)) from None
     if goldens is None and not scorer.scores_every_session:

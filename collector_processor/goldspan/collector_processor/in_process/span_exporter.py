@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Never, TypedDict
 
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
@@ -42,6 +43,7 @@ class ExporterOptions(TypedDict, total=False):
     metric_timeout: float
     sample: float
     tools: Definitions | None
+    profile: str | Path | None
     hold: Literal["on", "off"] | bool
     hold_timeout: float
     settle: float
@@ -76,6 +78,7 @@ class ToolParameterMatchExporter(SpanExporter):
         metric_timeout: float = 5.0,
         sample: float = 1.0,
         tools: Definitions | None = None,
+        profile: str | Path | None = None,
         hold: Literal["on", "off"] | bool = "on",
         hold_timeout: float = 20.0,
         settle: float = 1.0,
@@ -106,6 +109,7 @@ class ToolParameterMatchExporter(SpanExporter):
             sample: The share of the sessions without golden that metrics without golden score. It is chosen by the
                 session id: the same sessions in every process.
             tools: Definitions of the agent's tools, or a JSON file with them, in place of those in telemetry.
+            profile: The file of a profile, what is normal for the agent: `tool_parameter_profile` judges by it.
             hold: `off` holds no span: scores are events and metrics only. Booleans are accepted, as YAML reads them.
             hold_timeout: Seconds that a span waits for its result at most.
             settle: Seconds without news of a turn whose root has ended, after which the turn is scored.
@@ -157,6 +161,7 @@ class ToolParameterMatchExporter(SpanExporter):
             metric_timeout=metric_timeout,
             sample=sample,
             tools=tools,
+            profile=profile,
             hold=_is_on(hold),
             hold_timeout=hold_timeout,
             settle=settle,

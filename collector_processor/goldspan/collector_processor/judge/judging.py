@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from goldspan.collector_processor.judge import model_clients
 from goldspan.scoring.errors import SettingsError
+from goldspan.scoring.metrics.argument_profile import Profile
 from goldspan.scoring.metrics.judge import (
     ACCURACY,
     JudgeAnswer,
@@ -35,6 +36,7 @@ from goldspan.scoring.metrics.judge import (
     ToolParameterAccuracy,
     parse_answer,
 )
+from goldspan.scoring.metrics.profile_file import load_profile
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import MetricScore, Range
 
@@ -260,7 +262,11 @@ class Judge:
         self.usage = JudgeUsage(self.options.budget, clock)
         """What was used so far."""
         self.metric = ToolParameterAccuracy(
-            self.ask, preset=self.options.preset, when=self.options.when, system_prompt=self.options.system_prompt
+            self.ask,
+            preset=self.options.preset,
+            when=self.options.when,
+            system_prompt=self.options.system_prompt,
+            profile=Profile() if self.options.profile is None else load_profile(self.options.profile),
         )
         """What is asked, and what answers mean."""
         self._client: model_clients.ModelClient = model_clients.model_client(

@@ -72,7 +72,10 @@ class JudgeOptions(_Options):
     system_prompt: str | None = None
     """In place of the preset's system prompt."""
     when: When = "always"
-    """`ungrounded`: only calls that `tool_parameter_grounding` fails or cannot judge."""
+    """`ungrounded`: only calls that `tool_parameter_grounding` fails or cannot judge. `doubtful`: only calls with a
+    value that is assumed, comes from nowhere, or deviates from `profile`; generated values are no doubt."""
+    profile: Path | None = None
+    """With `doubtful`: the file of `goldspan profile learn`."""
     answer: AnswerForm | None = None
     """How an answer is asked for; by default `tool` with the preset `strands`, else `json_schema`."""
     request: Mapping[str, Any] = {}

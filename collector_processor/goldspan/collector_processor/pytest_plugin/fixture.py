@@ -32,9 +32,11 @@ from goldspan.scoring.goldens.golden import Ambiguous, Golden, GoldenSet, Repeat
 from goldspan.scoring.json_values import counted, is_mapping
 from goldspan.scoring.metrics.session_metrics import (
     GOLDEN,
+    PROFILE_METRIC,
     ChosenMetric,
     MetricSource,
     choose_metric,
+    choose_metrics,
     needs_of,
     threshold_of,
 )
@@ -44,6 +46,7 @@ from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import Scorer, ScoringResult, scorer_of
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import REASON_TEXT, Label, MetricResult, Verdict
+from goldspan.scoring.wording import printable
 
 _T = TypeVar("_T")
 _SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
@@ -223,7 +226,9 @@ class GoldspanFixture:
             raise AssertionError(self._failure(result, runs, source.file, notes)) from self._first_error()
         return result
 
-    def assert_metric(self, metric: MetricSource, threshold: float | Fraction | None = None) -> ScoringResult:
+    def assert_metric(
+        self, metric: MetricSource, threshold: float | Fraction | None = None, *, _beside: Sequence[MetricSource] = ()
+    ) -> ScoringResult:
         """Judge the test's tool calls by a metric, and return the result.
 
         `metric` is a name, an import path or a function, as in `score_sessions`. `threshold` is the least score that
@@ -242,7 +247,7 @@ class GoldspanFixture:
         if GOLDEN in needs_of(chosen.metric):
             source = _from_user(lambda: self._source(None))
         runs = self._sessions(source.goldens.join_attributes, problems)
-        scorer = Scorer(metrics=(chosen,))
+        scorer = Scorer(metrics=_from_user(lambda: choose_metrics([chosen, *_beside])))
         result = self._score(scorer, source, runs, None, problems, needs_golden=source.file is not None)
         if result is None:
             raise AssertionError(self._no_golden(source))
@@ -250,14 +255,21 @@ class GoldspanFixture:
         judged = [one for session in result.sessions for one in session.metrics if one.name == chosen.metric.name]
         passed = sum(one.passed for one in judged)
         if not judged or passed < (len(judged) if self._repeat is None else self._repeat.passes):
-            lines = [*self._nothing(runs), *map(_metric_line, judged), *self._raised()]
+            lines = [*self._nothing(runs), *map(_metric_line, judged), *_finding_lines(result), *self._raised()]
             raise AssertionError("\n".join(lines)) from self._first_error()
         return result
 
-    def assert_grounded(self, threshold: float | Fraction | None = None) -> ScoringResult:
-        """Assert that each argument comes from the conversation: `assert_metric("tool_parameter_grounding")`."""
+    def assert_grounded(
+        self, threshold: float | Fraction | None = None, *, profile: str | Path | None = None
+    ) -> ScoringResult:
+        """Assert that each argument comes from the conversation: `assert_metric("tool_parameter_grounding")`.
+
+        `profile` is the file of `goldspan profile learn`, beside the test: values that it says the agent makes itself
+        need no origin, and the message lists deviations from it too, the rarest and worst first.
+        """
         __tracebackhide__ = True
-        return self.assert_metric("tool_parameter_grounding", threshold)
+        beside = () if profile is None else (f"{PROFILE_METRIC}:{self._node.path.parent / profile}",)
+        return self.assert_metric("tool_parameter_grounding", threshold, _beside=beside)
 
     def _source(self, expected: Expected) -> _Source:
         name = self._mark.session or self._name
@@ -422,6 +434,14 @@ def _metric_line(result: MetricResult) -> str:
         words = reason_words(result.name, verdict.reason)
     words = words or f"{float(result.threshold or 0):g} passes"
     return f"{label_and_score(verdict)} {result.name}: {words}"
+
+
+def _finding_lines(result: ScoringResult) -> list[str]:
+    """Return what several metrics found, the rarest and worst first."""
+    found = result.findings.rare
+    if len({one.metric for one in found}) < len(("grounding", "profile")):
+        return []
+    return [f"  {one.name}: {printable(one.places[0].finding.words(include_values=True))}" for one in found]
 
 
 def _joined(sessions: Sequence[Session], name: str) -> Session:

@@ -15,10 +15,9 @@ from goldspan.mappers.dialects import Advice, Dialect
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS, Stack, advice_for
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.result_words import CAPTURE_WORDS, GROUNDING, MISSING_INPUT, judged_calls
-from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, DoubtedFact, Session, ToolCall, Turn
-from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, MetricResult, Reason
+from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, Reason
 from goldspan.scoring.wording import counted, printable
 
 if TYPE_CHECKING:
@@ -344,8 +343,12 @@ def hints_for_run(result: ScoringResult, sums: Totals, by_dialect: Mapping[str, 
 def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
     """Yield how to look into what metrics that need no golden found, and what kept them from judging calls."""
     judged = [(session, metric) for session in result.sessions for metric in session.metrics]
-    for hint in islice(_ungrounded_calls(judged), 1):
-        yield hint
+    ungrounded = (one.places[0] for one in result.findings.rare if one.metric == GROUNDING)
+    for place in islice(ungrounded, 1):
+        call = place.call.call
+        named = quote(printable(call.call_id or (call.span.span_id if call.span else call.name)))
+        helps = f"`goldspan inspect --why {named} TRACES` shows where each of its values came from."
+        yield Hint(f"a call of {printable(call.name)} in {printable(place.name)}", helps)
         if not all(map(find_spec, ("airportsdata", "babel", "pycountry"))):
             yield _WITHOUT_TABLES
     most: Counter[Reason] = Counter()
@@ -359,18 +362,6 @@ def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> I
         calls = (call for _, metric in judged for _, call in judged_calls(metric) if call.reason is reason)
         texts = _advice_of(reason, (call.call.dialect for call in calls), by_dialect)
         yield from (Hint(f"{REASON_TEXT[reason]} ({most[reason]:,})", text) for text in texts)
-
-
-def _ungrounded_calls(judged: Iterable[tuple[SessionResult, MetricResult]]) -> Iterator[Hint]:
-    """Yield how to look into each call in which the metric of grounding found something."""
-    for session, metric in judged:
-        name = "" if session.session is None else printable(session.session.id)
-        for _, one in judged_calls(metric) if metric.name == GROUNDING else ():
-            if one.failures:
-                call = one.call
-                place = quote(printable(call.call_id or (call.span.span_id if call.span else call.name)))
-                helps = f"`goldspan inspect --why {place} TRACES` shows where each of its values came from."
-                yield Hint(f"a call of {printable(call.name)} in {name}", helps)
 
 
 def _advice_of(reason: Reason, dialects: Iterable[str], by_dialect: Mapping[str, str]) -> list[str]:

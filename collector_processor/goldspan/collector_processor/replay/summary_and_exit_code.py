@@ -50,6 +50,10 @@ class Totals:
     """What metrics that need no golden found wrong, as in `get_weather.days (no origin)`, and in how many calls."""
     seen: tuple[str, ...]
     never_seen: tuple[str, ...]
+    with_findings: int
+    """Sessions without golden that have a rare finding."""
+    informs: bool
+    """There are no goldens, and no metric has a threshold: what is found fails nothing."""
 
 
 def totals(result: ScoringResult) -> Totals:
@@ -71,6 +75,10 @@ def totals(result: ScoringResult) -> Totals:
         findings=_findings(result),
         seen=_names(one.golden for one in scored if one.golden),
         never_seen=_names(unseen_goldens(result)),
+        with_findings=len(result.findings.sessions),
+        informs=not (scored or result.golden_sets)
+        and any(one.metrics for one in others)
+        and all(one.threshold is None and one.label is not Label.FAIL for other in others for one in other.metrics),
     )
 
 
@@ -236,16 +244,16 @@ def too_low(sums: Totals, fail_under: Fraction | None) -> Iterator[str]:
 
 def _metrics(result: ScoringResult, *, strict: bool) -> Iterator[str]:
     """Say which metrics with a threshold scored below it or, if strict, have no score."""
-    failed: Counter[str] = Counter()
+    failed: Counter[tuple[str, bool]] = Counter()
     without_score: dict[str, list[MetricVerdict]] = {}
     for session in result.sessions:
         for metric in session.metrics if not session.repeated else ():
             if metric.verdict.label is Label.FAIL:
-                failed[metric.name] += 1
+                failed[metric.name, metric.threshold is None] += 1
             elif metric.threshold is not None and metric.needs_golden and is_gap(metric.verdict):
                 without_score.setdefault(metric.name, []).append(metric.verdict)
-    for name, count in failed.items():
-        yield f"{name} is too low in {counted(count, 'session')}"
+    for (name, rare), count in failed.items():
+        yield f"{name} {'found something rare' if rare else 'is too low'} in {counted(count, 'session')}"
     for name, verdicts in without_score.items() if strict else ():
         errors = _errors(verdicts)
         why = f" ({_error_text(errors)})" if errors else ""
@@ -289,6 +297,8 @@ def _passed(sums: Totals) -> str:
         for counts, words in ((sums.sessions, ""), (sums.judged_without_golden, " without a golden"))
         if counts.get(Label.PASS)
     ]
+    if sums.informs:
+        return "findings inform and fail nothing; `--fail-on rare`, `any` or `METRIC=SCORE` lets them fail a run"
     return "; ".join(texts) or "nothing failed, but nothing was evaluated"
 
 
@@ -305,7 +315,7 @@ def summary_rows(result: ScoringResult, sums: Totals) -> Iterator[tuple[str, str
         yield "metrics", metrics
     if sums.mistakes:
         yield "mistakes", listed((name for name, times in sums.mistakes for _ in range(times)), 4)
-    if sums.findings:
+    if sums.findings and not sums.informs:
         yield "findings", listed((name for name, times in sums.findings for _ in range(times)), 4)
     if sums.seen or sums.never_seen:
         yield "goldens", _goldens(result, sums)
@@ -315,6 +325,8 @@ def _sessions(result: ScoringResult, sums: Totals) -> str:
     judged = _labels(sums.judged_without_golden)
     if judged and not sums.sessions and not result.golden_sets:
         left_out = len(sums.without_golden) - sum(sums.judged_without_golden.values())
+        if sums.informs:
+            judged = f"{sums.with_findings:,} of {sum(sums.judged_without_golden.values()):,} with rare findings"
         return f"{judged}, judged without goldens" + (f"; {left_out:,} not in the sample" if left_out else "")
     text = _labels(sums.sessions) or "none has a golden"
     if sums.mean is not None:

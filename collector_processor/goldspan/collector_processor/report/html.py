@@ -21,6 +21,7 @@ from goldspan.collector_processor.report.model import Report
 from goldspan.scoring import result_words as phrases
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
+from goldspan.scoring.ranked_findings import SYSTEMATIC_WORDS, RankedFindings
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult, TurnResult, turn_name
 from goldspan.scoring.sessions import JsonValue, ToolCall
 from goldspan.scoring.verdict import Label, MetricCall, MetricResult, Reason
@@ -39,6 +40,7 @@ from goldspan.scoring.wording import (
 
 LONGEST = 20_000
 """Characters of one value that are shown; the JSON document has all of it."""
+_MOST_FINDINGS, _MOST_PLACES = 100, 5
 _MOST_OPEN = 5
 """Sessions of one label that are open when the page is; more are folded."""
 _MOST_WITHOUT_GOLDEN = 500
@@ -78,10 +80,11 @@ def _page(report: Report) -> Iterator[str]:
     yield _head(f"{report.word}: {sets or 'goldspan'}", mistakes.style(), script)
     yield f'<header><p class="made">goldspan · tool call arguments</p><h1>{title}</h1>'
     yield f'<p class="conclusion {"fail" if report.failed else "pass"}"><strong>{report.mark} {report.word}</strong> '
-    yield f"{html_text(report.because)}</p>"
+    yield f"{_prose(report.because)}</p>"
     if report.first_difference:
         yield f'<p class="first">{report.first_head}: <code>{html_text(report.first_difference)}</code></p>'
     yield "</header>"
+    yield from _findings(report.findings)
     yield from _summary(report)
     yield from _since_baseline(report)
     yield from _filter(report)
@@ -99,6 +102,28 @@ def _page(report: Report) -> Iterator[str]:
         lines = [f"{code}: {text}" for code, text in report.problems]
         yield from _listing("Problems", lines, opened=len(lines) <= _MOST_OPEN)
     yield f"<script>{script}</script>\n</body>\n</html>"
+
+
+def _findings(findings: RankedFindings) -> Iterator[str]:
+    """Yield what metrics found, the rarest and worst first; what most sessions have is in a block of its own."""
+    if findings.rare:
+        yield '<section class="summary findings"><h2>Findings</h2><p class="note">the rarest and worst first</p>'
+        yield '<div class="wide metrics rows"><table><thead><tr>'
+        yield "".join(f'<th scope="col">{head}</th>' for head in ("argument", "finding", "sessions", "where"))
+        yield "</tr></thead><tbody>"
+    for one in findings.rare[:_MOST_FINDINGS]:
+        yield f'<tr><th scope="row"><code>{html_text(one.argument)}</code></th>'
+        yield f'<td data-head="finding">{html_text(one.words)}</td><td data-head="sessions">{one.share}</td><td>'
+        for place in one.places[:_MOST_PLACES]:
+            said = html_text(printable(place.finding.words(include_values=True))[:_LONG])
+            yield f'<span class="about">{html_text(place.words)}</span> {said}<br>'
+        more = len(one.places) - _MOST_PLACES
+        yield f"{f'… and {more:,} more' if more > 0 else ''}</td></tr>"
+    if findings.rare:
+        yield "</tbody></table></div></section>"
+    if findings.systematic:
+        lines = [f"{one.name} in {one.share}: {one.settled_by}" for one in findings.systematic]
+        yield from _listing("Systematic", lines, opened=False, helps=f"{SYSTEMATIC_WORDS.capitalize()}.")
 
 
 def _since_baseline(report: Report) -> Iterator[str]:
@@ -155,7 +180,8 @@ def _digest(text: str) -> str:
 def _summary(report: Report) -> Iterator[str]:
     sums = report.totals
     numbers = Counter(sums.sessions) + Counter(sums.judged_without_golden)
-    counts = [(label.value, numbers[label], LABEL_WORDS[label]) for label in WORST_FIRST]
+    label_words = LABEL_WORDS | ({Label.PASS: "judged"} if sums.informs else {})
+    counts = [(label.value, numbers[label], label_words[label]) for label in WORST_FIRST]
     yield '<section class="summary" aria-label="Summary">'
     yield _bar([(kind, count) for kind, count, _ in counts])
     yield '<ul class="tiles">'

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from goldspan.collector_processor.replay.summary_and_exit_code import MetricTotals
 from goldspan.collector_processor.report.model import Report
+from goldspan.scoring.ranked_findings import SYSTEMATIC_WORDS, RankedFindings
 from goldspan.scoring.result_lines import session_text
 from goldspan.scoring.result_words import SessionWords, is_broken
 from goldspan.scoring.results import SessionResult
@@ -54,9 +55,29 @@ def _blocks(report: Report) -> Iterator[str]:
     if report.fixed:
         yield "**Fixed**"
         yield _bullets(list(map(code_text, report.fixed)))
+    yield from _findings(report.findings)
     if report.metrics:
         yield _metric_table(report.metrics)
     yield from _sessions(report)
+
+
+def _findings(findings: RankedFindings) -> Iterator[str]:
+    """Yield what metrics found, the rarest and worst first; what most sessions have is folded."""
+    if findings.rare:
+        lines = ["| finding | in | the first |", "|---|---|---|"]
+        for one in findings.rare[:_MOST_ROWS]:
+            first = one.places[0]
+            words = prose_text(f"{first.words}: {first.finding.words(include_values=True)}")
+            lines.append(f"| {code_text(one.argument)} {prose_text(one.words)} | {one.share} | {words} |")
+        if len(findings.rare) > _MOST_ROWS:
+            lines.append(f"| … and {counted(len(findings.rare) - _MOST_ROWS, 'more finding')} | | |")
+        yield "\n".join(lines)
+    if findings.systematic:
+        lines = [
+            f"{code_text(one.argument)} {prose_text(f'{one.words} in {one.share}: {one.settled_by}')}"
+            for one in findings.systematic
+        ]
+        yield _folded(f"Systematic: {SYSTEMATIC_WORDS}", _bullets(lines))
 
 
 def _sessions(report: Report) -> Iterator[str]:
@@ -164,7 +185,7 @@ def code_text(text: str) -> str:
 
 def prose_text(text: str) -> str:
     """Write a sentence as text; plain words between backticks stay code."""
-    parts = re.split(r"((?<!\\)`[\w .:=-]+`)", shorten(printable(text), _LONGEST_LINE))
+    parts = re.split(r"((?<!\\)`[\w .:=\[\]-]+`)", shorten(printable(text), _LONGEST_LINE))
     return "".join(part if index % 2 else _plain(part) for index, part in enumerate(parts))
 
 

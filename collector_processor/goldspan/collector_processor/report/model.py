@@ -26,6 +26,7 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
 )
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.ranked_findings import RankedFindings
 from goldspan.scoring.result_words import SessionWords
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RepeatResult, ScoringResult
@@ -47,6 +48,8 @@ class Report(Struct, frozen=True, gc=False):
     """Those that have a golden."""
     without_golden: tuple[SessionWords, ...]
     """Those without golden that metrics judged."""
+    findings: RankedFindings
+    """What metrics found in sessions without golden."""
     metrics: tuple[MetricTotals, ...]
     """The metrics that need no golden, over all sessions."""
     repeats: tuple[RepeatResult, ...]
@@ -118,6 +121,7 @@ def build_report(
         summary=tuple(summary_rows(result, sums)),
         sessions=tuple(one for one in sessions if one.has_golden),
         without_golden=tuple(one for one in sessions if not one.has_golden),
+        findings=result.findings,
         metrics=metric_totals(result),
         repeats=result.repeats,
         regressions=decision.regressions or (),

@@ -12,6 +12,7 @@ from goldspan.collector_processor.replay.hints import Hint
 from goldspan.collector_processor.replay.summary_and_exit_code import MetricTotals
 from goldspan.collector_processor.report.model import Report
 from goldspan.mappers.readers.problems import number_of_problems
+from goldspan.scoring.ranked_findings import SYSTEMATIC_WORDS, RankedFindings
 from goldspan.scoring.result_lines import add_headline, add_repeats, add_session
 from goldspan.scoring.result_words import SessionWords
 from goldspan.scoring.verdict import Label
@@ -28,6 +29,7 @@ from goldspan.scoring.wording import (
     listed,
     number_text,
     plain_line,
+    printable,
     shorten,
     text_of,
 )
@@ -35,6 +37,7 @@ from goldspan.scoring.wording import (
 _PIPED_WIDTH = 100
 _MOST_SHOWN = {Label.FAIL: 20, Label.NOT_EVALUATED: 20, Label.PASS: 10}
 _MOST_REGRESSIONS = 20
+_MOST_FINDINGS, _MOST_PLACES = 12, 2
 _LABEL = 12
 _ASCII = str.maketrans({RIGHT: "P", WRONG: "F", "…": "...", INFORMS: "-", "─": "-", "┌": "/", "│": "|", "└": "\\"})
 
@@ -68,6 +71,7 @@ def report_page(page: Page, report: Report, *, verbose: bool = False, next_step:
         # Without golden, those in which nothing was found are shown only if all are asked for.
         most = _MOST_SHOWN[label] if label is Label.FAIL else 0
         _sessions(page, label, report.without_golden, most, verbose=verbose)
+    finding_rows(page, report.findings, verbose=verbose)
     page.blank()
     add_repeats(page, report.repeats)
     _sums(page, report)
@@ -76,6 +80,27 @@ def report_page(page: Page, report: Report, *, verbose: bool = False, next_step:
     page.paragraph(report.because, label=f"{report.mark} {report.word}: ", style=STYLES[report.mark])
     if any(one.failed for one in report.sessions) and next_step:
         page.line(next_step)
+
+
+def finding_rows(page: Page, findings: RankedFindings, *, verbose: bool = False) -> None:
+    """Add what metrics found: what few sessions have, the worst and rarest first, then what most have, in a block."""
+    if findings.rare:
+        page.blank()
+        page.line(("findings, the rarest and worst first", "bold"))
+    shown = findings.rare if verbose else findings.rare[:_MOST_FINDINGS]
+    for one in shown:
+        page.line((f"{WRONG} ", STYLES[WRONG]), (one.name, "bold"), (f"  in {one.share}", "dim"))
+        for place in one.places if verbose else one.places[:_MOST_PLACES]:
+            page.paragraph(printable(place.finding.words(include_values=True)), label=f"{place.words}  ", indent=4)
+        if not verbose and len(one.places) > _MOST_PLACES:
+            page.line((f"… and {len(one.places) - _MOST_PLACES:,} more; -v shows all", "dim"), indent=4)
+    if len(shown) < len(findings.rare):
+        page.line((f"… and {counted(len(findings.rare) - len(shown), 'more finding')}; -v shows all", "dim"))
+    if findings.systematic:
+        page.blank()
+        page.line(("systematic", "bold"), (f": {SYSTEMATIC_WORDS}", "dim"))
+    for one in findings.systematic:
+        page.paragraph(f"in {one.share}: {one.settled_by}", label=f"{INFORMS} {one.name}  ")
 
 
 def scoreboard(page: Page, report: Report, *, verbose: bool = False) -> None:
@@ -143,8 +168,9 @@ def metric_rows(page: Page, metrics: Sequence[MetricTotals]) -> None:
         )
         page.paragraph(words, label=head, style="" if one.gaps else "dim")
     units = [counted(sum((one.passed, one.failed, one.gaps)), one.unit) for one in metrics]
-    failing = [f"{one.name} informs only" for one in metrics if one.label is None]
-    page.line((f"  of {max(units, key=len)}" + "".join(f"; {text}" for text in failing), "dim"))
+    informing = [one.name for one in metrics if one.label is None]
+    inform = f"; {listed(informing) if len(informing) < len(metrics) else 'all'} only inform" if informing else ""
+    page.line((f"  of {max(units, key=len)}{inform}", "dim"))
 
 
 def _regressions(page: Page, regressions: Sequence[str]) -> None:

@@ -419,13 +419,23 @@ class SessionScoring(Section):
     """Share of the sessions without golden that is scored by metrics that need none: the same ones on every machine."""
     tools: Path | None = None
     """A JSON file with the definitions of the agents' tools, in place of those in telemetry; read at the start."""
+    profile: Path | None = None
+    """The file of a profile, what is normal for the agents, by which `tool_parameter_profile` judges; read at the
+    start."""
     metric_timeout: Seconds = 10.0
     """Longest time that a metric of your own may take for one session."""
 
     def scorer(self, *, has_goldens: bool) -> Scorer:
-        """Return what sessions are scored by. Raises FileError if the definitions of tools cannot be read."""
+        """Return what sessions are scored by. Raises FileError if the definitions of tools or the profile are wrong."""
         run = MetricWorkers(self.metric_timeout)
-        return scorer_of(preset=self.preset, metrics=self.metrics, run=run, has_goldens=has_goldens, tools=self.tools)
+        return scorer_of(
+            preset=self.preset,
+            metrics=self.metrics,
+            run=run,
+            has_goldens=has_goldens,
+            tools=self.tools,
+            profile=self.profile,
+        )
 
     def engine(self, scorer: Scorer) -> EngineSettings:
         """Return the settings of an engine that scores with this scorer."""

@@ -73,6 +73,7 @@ def score_traces(
     column: str | None = None,
     preset: str | Mapping[str, Any] | None = None,
     tools: Any = None,
+    profile: Any = None,
     threshold: Decimal | str | None = None,
     sample: float = 1.0,
     max_spans: int = MAX_SPANS,
@@ -88,6 +89,7 @@ def score_traces(
         column: The column of OTLP, where there are several columns.
         preset: Score as another system does: its name, or a mapping of `name` and its options.
         tools: The definitions of the agent's tools, a file or a mapping, in place of those in the traces.
+        profile: The file of a profile, what is normal for the agent: `tool_parameter_profile` judges by it.
         threshold: The least score that passes, in place of what the golden sets say.
         sample: The share of the sessions without golden that is scored, above 0 and at most 1.
         max_spans: Records of one trace, and spans of one session, that are kept. Beyond it results are `incomplete`.
@@ -102,7 +104,7 @@ def score_traces(
         # A micro-batch holds parts of traces and of sessions: its scores would be wrong.
         raise SettingsError("found a streaming DataFrame, whose micro-batches cut sessions; call score_stream")
     traces, columns = traces_in(df, column)
-    job = job_of(columns, goldens, metrics, preset, tools, threshold, sample, max_spans)
+    job = job_of(columns, goldens, metrics, preset, tools, profile, threshold, sample, max_spans)
     run = on_workers(df.sparkSession, job)
     chunks = traces.mapInArrow(run(read_traces, numbered=True), KEYED_COLUMNS)
     parts = _grouped(chunks).mapInArrow(run(assemble_traces), PART_COLUMNS).select("key", "position", "data")
@@ -149,6 +151,7 @@ def job_of(
     metrics: Iterable[MetricSource] | None,
     preset: str | Mapping[str, Any] | None,
     tools: Any,
+    profile: Any,
     threshold: Decimal | str | None,
     sample: float,
     max_spans: int,
@@ -162,7 +165,9 @@ def job_of(
     if threshold is not None:
         index = index.with_threshold(Decimal(threshold))
     has_goldens = goldens is not None
-    scorer = scorer_of(preset=preset, metrics=metrics, run=MetricWorkers(), has_goldens=has_goldens, tools=tools)
+    scorer = scorer_of(
+        preset=preset, metrics=metrics, run=MetricWorkers(), has_goldens=has_goldens, tools=tools, profile=profile
+    )
     index = scorer.sampled(index, sample)
     return ScoringJob(index, EngineSettings(holds=False, report_unmatched=True, scorer=scorer), max_spans, columns)
 
@@ -218,6 +223,7 @@ def score_stream(
     column: str | None = None,
     preset: str | Mapping[str, Any] | None = None,
     tools: Any = None,
+    profile: Any = None,
     threshold: Decimal | str | None = None,
     sample: float = 1.0,
     max_spans: int = MAX_SPANS,
@@ -240,6 +246,7 @@ def score_stream(
         column: As for `score_traces`.
         preset: As for `score_traces`.
         tools: As for `score_traces`.
+        profile: As for `score_traces`.
         threshold: As for `score_traces`.
         sample: As for `score_traces`.
         max_spans: As for `score_traces`.
@@ -256,7 +263,9 @@ def score_stream(
     if retention <= 0:
         raise SettingsError(f"retention: found {retention}, expected seconds, more than 0")
     traces, columns = traces_in(df, column)
-    run = on_workers(df.sparkSession, job_of(columns, goldens, metrics, preset, tools, threshold, sample, max_spans))
+    run = on_workers(
+        df.sparkSession, job_of(columns, goldens, metrics, preset, tools, profile, threshold, sample, max_spans)
+    )
 
     def score(rows: DataFrame, batch: int) -> None:
         session = rows.sparkSession

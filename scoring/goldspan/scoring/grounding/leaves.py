@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -12,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from goldspan.scoring.grounding.words import camel_words
-from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_to, steps_of, value_at
+from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_name, pointer_to, steps_of, value_at
 
 
 class Kind(StrEnum):
@@ -136,3 +137,13 @@ def name_says(path: str, names: frozenset[str]) -> bool:
 def text_of_leaf(value: object) -> str:
     """Return a value as text."""
     return value if isinstance(value, str) else str(plain(value))
+
+
+def argument_name(tool: str, path: str) -> str:
+    """Return the name of an argument as people write it: `refund.items.*.id`; elements of lists have no number."""
+    return f"{tool}.{pointer_name(without_numbers(path))}" if path else tool
+
+
+def without_numbers(path: str) -> str:
+    """Return a JSON Pointer with `*` in place of the numbers of elements."""
+    return re.sub(r"/\d+(?=/|$)", "/*", path)

@@ -16,26 +16,33 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from enum import StrEnum
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from goldspan.scoring.errors import FileError
-from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable
-from goldspan.scoring.goldens.loading import read_document
-from goldspan.scoring.grounding.leaves import MAX_LEAVES
-from goldspan.scoring.json_values import is_mapping, is_number, is_sequence, pointer_to
+from goldspan.scoring.grounding.leaves import MAX_LEAVES, argument_name, without_numbers
+from goldspan.scoring.json_values import (
+    counted,
+    is_mapping,
+    is_number,
+    is_sequence,
+    pointer_to,
+    shown,
+    steps_of,
+    value_at,
+)
 from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
-from goldspan.scoring.metrics.grounding import UNJUDGED, ToolParameterGrounding
+from goldspan.scoring.metrics.grounding import GENERATED, UNJUDGED, ToolParameterGrounding
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Finding, MetricScore, Reason, arguments_of, why_not_known
 
 FEWEST_SESSIONS = 100
-"""Below so many sessions a profile says nothing: a fifth of what is rare in 20 sessions is normal."""
+"""Of an agent with fewer sessions a profile says nothing: a fifth of what is rare in 20 sessions is normal."""
+SYSTEMATIC = 0.3
+"""What a larger share of the sessions has is no mistake of one of them."""
 _FEWEST_OF_CHECK = 5
 _LEVEL = 0.01
 """A deviation is reported up to this chance."""
@@ -83,12 +90,18 @@ _EQUAL, _DIFFERS = "equal", "differs"
 class Check(NamedTuple):
     """One thing that is counted: of the arguments, or the parts of one, at a place."""
 
+    agent: str
     tool: str
     path: str
     """JSON Pointer into the arguments, with `*` for the elements of a list."""
     family: Family
     field: str = ""
     """For `equals` the field of an earlier call: `get_order/order/id`."""
+
+    @property
+    def parent(self) -> Check:
+        """What is counted of the types of the object that has this argument."""
+        return Check(self.agent, self.tool, self.path.rpartition("/")[0], Family.TYPE)
 
 
 class Observation(NamedTuple):
@@ -101,10 +114,17 @@ class Observation(NamedTuple):
 
 
 class Profile(Struct, frozen=True):
-    """What is normal for an agent: for each check, in how many sessions something was seen."""
+    """What is normal for agents: for each check, in how many sessions something was seen."""
 
-    sessions: int = 0
+    sessions: Mapping[str, int] = {}
+    """How many sessions were seen of each agent."""
     counts: Mapping[Check, Mapping[str, int]] = {}
+    generated: frozenset[str] = frozenset()
+    """Arguments whose values the agent makes itself, as `refund.request_id`: they need no origin."""
+    off: frozenset[Check] = frozenset()
+    """What a person does not want to be judged."""
+    pinned: frozenset[Check] = frozenset()
+    """What a person wants to be as it mostly was, whatever the counts say."""
 
     def plus(self, other: Profile) -> Profile:
         """Return what both saw; the sessions must be others."""
@@ -112,15 +132,30 @@ class Profile(Struct, frozen=True):
             check: dict(Counter(mine) + Counter(other.counts.get(check, {}))) for check, mine in self.counts.items()
         }
         more = {check: theirs for check, theirs in other.counts.items() if check not in counts}
-        return Profile(self.sessions + other.sessions, {**counts, **more})
+        return Profile(
+            dict(Counter(self.sessions) + Counter(other.sessions)),
+            {**counts, **more},
+            self.generated | other.generated,
+            self.off | other.off,
+            self.pinned | other.pinned,
+        )
+
+    def knows(self, agent: str) -> bool:
+        """Whether enough sessions of an agent were seen to judge by."""
+        return self.sessions.get(agent, 0) >= FEWEST_SESSIONS
 
     def chance(self, check: Check, token: str) -> float | None:
         """Return how likely a normal session has something as rare; None where too little is known."""
         counts = self.counts.get(check)
         total = sum(counts.values()) if counts else 0
-        if counts is None or total < _FEWEST_OF_CHECK:
+        place = check._replace(field="")
+        if counts is None or place in self.off:
             return None
         own = counts.get(token, 0)
+        if place in self.pinned:
+            return None if own == max(counts.values()) else 0.0
+        if total < _FEWEST_OF_CHECK:
+            return None
         as_rare = sum(count for one, count in counts.items() if count <= own or (one == RARE and own <= count))
         rho, tolerance = _WEIGHTS[check.family]
         return (max(0.0, as_rare - tolerance * total) + rho) / (total + 1)
@@ -128,41 +163,67 @@ class Profile(Struct, frozen=True):
 
 def learn(sessions: Iterable[Session], tools: Mapping[str, Mapping[str, Any]] | None = None) -> Profile:
     """Return the profile of these sessions, in any order; `tools` are schemas by name, else those of telemetry."""
-    seen, counts = 0, dict[Check, Counter[str]]()
+    learning = Learning(tools)
     for session in sessions:
-        seen += bool(session.turns)
-        calls = [call for of_turn in _Reading(tools).take(session, 0) for call in of_turn]
-        times = Counter(
-            (one.check, one.token) for call in calls for one in {(o.check, o.token): o for o in call}.values()
-        )
+        learning.add(session)
+    return learning.profile
+
+
+class Learning:
+    """A profile in the making: it takes one session after another, each once."""
+
+    def __init__(self, tools: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        """`tools` are schemas by name, in place of those that telemetry declares."""
+        self._tools = tools
+        self.sessions: Counter[str] = Counter()
+        """How many were taken of each agent."""
+        self._counts: dict[Check, Counter[str]] = {}
+
+    def add(self, session: Session) -> None:
+        """Count a whole session."""
+        reading = _Reading(ToolParameterGrounding(tools=self._tools).running(), relations=None)
+        self.add_observed(call for of_turn in reading.take(session, 0) for call in of_turn)
+
+    def add_observed(self, calls: Iterable[Iterable[Observation]]) -> None:
+        """Count what the calls of a whole session say."""
+        times = Counter(one for call in calls for one in {(observed.check, observed.token) for observed in call})
+        self.sessions.update({check.agent for check, _ in times})
         for (check, token), count in times.items():
             if check.family is Family.PASSED:
-                parent = Check(check.tool, check.path.rpartition("/")[0], Family.TYPE)
-                always = count == times[parent, "object"]
-                counts.setdefault(check, Counter())[_HERE if always else _GONE] += 1
-            else:
-                counts.setdefault(check, Counter())[token] += 1
-    return Profile(seen, _kept(counts))
+                token = _HERE if count == times[check.parent, "object"] else _GONE  # noqa: PLW2901
+            self._counts.setdefault(check, Counter())[token] += 1
+
+    @property
+    def profile(self) -> Profile:
+        """What is known by now; relations that are none are left out, and what few sessions have is one."""
+        kept: dict[Check, dict[str, int]] = {}
+        generated: set[str] = set()
+        for check, tokens in self._counts.items():
+            if check.family is Family.EQUALS and tokens[_EQUAL] < 0.95 * tokens.total():
+                continue
+            folded = Counter[str]()
+            for token, count in tokens.items():
+                folded[token if count >= _FEWEST_OF_CHECK or check.family is not Family.SHAPE else RARE] += count
+            kept[check] = dict(sorted(folded.items()))
+            if check.family is Family.ORIGIN and is_systematic(tokens[_NOWHERE], tokens.total()):
+                generated.add(argument_name(check.tool, check.path))
+        return Profile(dict(self.sessions), kept, frozenset(generated))
 
 
-def _kept(counts: Mapping[Check, Counter[str]]) -> dict[Check, dict[str, int]]:
-    """Leave out relations that are none, and fold what few sessions have: nobody can be told by it."""
-    kept: dict[Check, dict[str, int]] = {}
-    for check, tokens in counts.items():
-        if check.family is Family.EQUALS and tokens[_EQUAL] < 0.95 * tokens.total():
-            continue
-        folded = Counter[str]()
-        for token, count in tokens.items():
-            folded[token if count >= 5 or check.family is not Family.SHAPE else RARE] += count
-        kept[check] = dict(sorted(folded.items()))
-    return kept
+def is_systematic(sessions: int, of: int) -> bool:
+    """Whether so many of the sessions in which a thing can be have it that it is no mistake of theirs."""
+    return sessions >= _FEWEST_OF_CHECK and sessions > SYSTEMATIC * of
 
 
 class _Reading:
     """The calls of a run as observations; the run may grow."""
 
-    def __init__(self, tools: Mapping[str, Mapping[str, Any]] | None) -> None:
-        self._grounding = ToolParameterGrounding(tools=tools).running()
+    def __init__(
+        self, grounding: RunningScore, relations: Mapping[tuple[str, str], Mapping[str, Sequence[str]]] | None
+    ):
+        """`relations` are the fields to compare with, by agent and tool and by place; None: all there are."""
+        self._grounding = grounding
+        self._relations = relations
         self._turns = 0
         self._fields: dict[str, dict[str, None]] = {}
         """By value as text the fields of earlier results and arguments that have it."""
@@ -177,34 +238,36 @@ class _Reading:
             turn, origins = session.turns[index], grounded.turns[index]
             found = origins.calls if isinstance(origins, MetricScore) else ()
             calls = [
-                list(self._of_call(call, score.findings if isinstance(score, MetricScore) else ()))
+                self._of_call(call, turn.agent or "", score.findings if isinstance(score, MetricScore) else ())
                 for call, score in zip(turn.calls, found, strict=True)
             ]
             self._turns = index + 1
             if index >= same:
                 yield calls
 
-    def _of_call(self, call: ToolCall, origins: Sequence[Finding]) -> Iterator[Observation]:
+    def _of_call(self, call: ToolCall, agent: str, origins: Sequence[Finding]) -> list[Observation]:
         arguments = arguments_of(call)
         if arguments is None or call.rejected:
-            return
-        for path, place, value in _parts(arguments):
-            if path and path.split("/")[1] in call.argument_captures:
-                continue
-            for family, token, inner in _tokens(value):
-                yield Observation(Check(call.name, f"{path}{inner}", family), token, f"{place}{inner}")
-            if (text := _text(value)) is not None:
+            return []
+        agent = call.agent or agent
+        observed = list(observations(call, agent, origins))
+        fields = self._known if self._relations is None else self._relations.get((agent, call.name), {})
+        for path, place, value in _parts(arguments) if fields else ():
+            wanted = self._known if self._relations is None else self._relations[agent, call.name].get(path, ())
+            if wanted and (text := _text(value)) is not None:
                 equal = self._fields.get(text, {})
-                for field in self._known:
-                    token = _EQUAL if field in equal else _DIFFERS
-                    yield Observation(Check(call.name, path, Family.EQUALS, field), token, place)
-        for origin in origins:
-            if origin.kind not in UNJUDGED:
-                path = re.sub(r"/\d+(?=/|$)", "/*", origin.path)
-                yield Observation(
-                    Check(call.name, path, Family.ORIGIN), _NOWHERE if origin.failed else _FOUND, origin.path
-                )
-        self._remember(call, arguments)
+                observed += [
+                    Observation(
+                        Check(agent, call.name, path, Family.EQUALS, field),
+                        _EQUAL if field in equal else _DIFFERS,
+                        place,
+                    )
+                    for field in wanted
+                    if field in self._known
+                ]
+        if self._relations is None or self._relations:
+            self._remember(call, arguments)
+        return observed
 
     def _remember(self, call: ToolCall, arguments: Mapping[str, Any]) -> None:
         result = call.result.value if call.result.capture is Capture.CAPTURED and call.error is None else None
@@ -216,16 +279,27 @@ class _Reading:
                     self._known[field] = None
 
 
-def _tokens(value: Any) -> Iterator[tuple[Family, str, str]]:
-    """Yield what is seen of a value by itself: family, token, and the step to the part that it is about."""
-    yield Family.TYPE, _type(value), ""
-    if is_mapping(value):
-        for name in value:
-            yield Family.PASSED, _HERE, pointer_to((str(name),))
-    elif isinstance(value, str):
-        yield Family.SHAPE, shape(value), ""
-    elif is_number(value):
-        yield Family.SIGN, "negative" if value < 0 else "positive" if value else "zero", ""
+def observations(call: ToolCall, agent: str, origins: Sequence[Finding]) -> Iterator[Observation]:
+    """Yield what the arguments of a call say by themselves, and what is known of their origins."""
+    tool, hidden = call.name, call.argument_captures
+    for path, place, value in _parts(arguments_of(call)):
+        if hidden and path and path.split("/")[1] in hidden:
+            continue
+        yield Observation(Check(agent, tool, path, Family.TYPE), _type(value), place)
+        if is_mapping(value):
+            for name in value:
+                step = pointer_to((str(name),))
+                yield Observation(Check(agent, tool, f"{path}{step}", Family.PASSED), _HERE, f"{place}{step}")
+        elif isinstance(value, str):
+            yield Observation(Check(agent, tool, path, Family.SHAPE), shape(value), place)
+        elif is_number(value):
+            sign = "negative" if value < 0 else "positive" if value else "zero"
+            yield Observation(Check(agent, tool, path, Family.SIGN), sign, place)
+    for origin in origins:
+        if origin.kind not in UNJUDGED or origin.message == GENERATED:
+            token = _NOWHERE if origin.failed or origin.message == GENERATED else _FOUND
+            path = without_numbers(origin.path)
+            yield Observation(Check(agent, tool, path, Family.ORIGIN), token, origin.path)
 
 
 def _parts(value: Any) -> Iterator[tuple[str, str, Any]]:
@@ -233,18 +307,15 @@ def _parts(value: Any) -> Iterator[tuple[str, str, Any]]:
     waiting: list[tuple[str, str, Any]] = [("", "", value)]
     for path, place, one in waiting:
         yield path, place, one
-        if len(waiting) > MAX_LEAVES:
+        if isinstance(one, (str, int, float)) or len(waiting) > MAX_LEAVES:
             continue
         if is_mapping(one):
-            named = ((pointer_to((str(name),)), inner) for name, inner in one.items())
-            waiting += [(f"{path}{_step(step)}", f"{place}{step}", inner) for step, inner in named]
+            for name, inner in one.items():
+                step = pointer_to((str(name),))
+                # Keys with a digit in them are ids.
+                waiting.append((f"{path}{'/*' if any(map(str.isdigit, step)) else step}", f"{place}{step}", inner))
         elif is_sequence(one):
             waiting += [(f"{path}/*", f"{place}/{index}", inner) for index, inner in enumerate(one)]
-
-
-def _step(step: str) -> str:
-    """Fold keys that are ids: with a digit in them."""
-    return "/*" if any(map(str.isdigit, step)) else step
 
 
 def _type(value: object) -> str:
@@ -252,9 +323,9 @@ def _type(value: object) -> str:
         return "null"
     if isinstance(value, bool):
         return "boolean"
-    if is_number(value):
-        return "number"
-    return "string" if isinstance(value, str) else "object" if is_mapping(value) else "array"
+    if isinstance(value, str):
+        return "string"
+    return "number" if is_number(value) else "object" if is_mapping(value) else "array"
 
 
 def _text(value: object) -> str | None:
@@ -280,78 +351,6 @@ def shape(text: str) -> str:
     return re.sub(r"\d+", lambda found: "9" * min(len(found[0]), 12), worded)[:60]
 
 
-FORMAT = 1
-_FIELDS = ("format", "sessions", "tools")
-
-
-def profile_document(profile: Profile) -> dict[str, Any]:
-    """Return a profile as the document of its file: counts by tool, place and family."""
-    tools: dict[str, Any] = {}
-    for (tool, path, family, field), counts in sorted(profile.counts.items()):
-        of_path = tools.setdefault(tool, {}).setdefault(path or "/", {})
-        if field:
-            of_path.setdefault(str(family), {})[field] = dict(counts)
-        else:
-            of_path[str(family)] = dict(counts)
-    return {"format": FORMAT, "sessions": profile.sessions, "tools": tools}
-
-
-def load_profile(path: str | Path) -> Profile:
-    """Read the file of a profile, YAML or JSON. Raises FileError with everything that is wrong with it.
-
-    At any place `off: [shape, equals]` says which families are not judged there.
-    """
-    notes = MistakeCollector(str(path))
-    found = Profile()
-    with suppress(Unreadable):
-        found = _profile_of(read_document(Path(path), notes), notes)
-    if notes.mistakes:
-        raise FileError(*notes.in_order())
-    return found
-
-
-def _profile_of(document: object, notes: MistakeCollector) -> Profile:
-    if not is_mapping(document) or document.get("format") != FORMAT or not is_mapping(document.get("tools")):
-        raise notes.unreadable(
-            f"expected format: {FORMAT}, sessions and tools, as `goldspan profile learn` writes them"
-        )
-    for name in document:
-        if name not in _FIELDS:
-            notes.add((name,), f"unknown field: expected {', '.join(_FIELDS)}")
-    counts = {
-        check: tokens
-        for tool, places in document["tools"].items()
-        for path, families in (places.items() if is_mapping(places) else ())
-        if is_mapping(families)
-        for check, tokens in _counts_at(tool, path, families, notes)
-    }
-    sessions = document.get("sessions")
-    if not is_number(sessions):
-        notes.add(("sessions",), "expected the number of sessions that were seen")
-    return Profile(int(sessions) if is_number(sessions) else 0, counts)
-
-
-def _counts_at(
-    tool: str, path: str, families: Mapping[str, Any], notes: MistakeCollector
-) -> Iterator[tuple[Check, Mapping[str, int]]]:
-    """Yield what a file counts at one place, without the families that are off."""
-    off = families.get("off", ())
-    for family, found in families.items():
-        where = ("tools", tool, path, family)
-        if family == "off" or (is_sequence(off) and family in off):
-            continue
-        if family not in tuple(Family):
-            notes.add(where, f"unknown family: expected {', '.join(Family)} or off")
-            continue
-        named = found if family == Family.EQUALS and is_mapping(found) else {"": found}
-        for field, tokens in named.items():
-            if is_mapping(tokens) and all(is_number(one) and one >= 0 for one in tokens.values()):
-                check = Check(tool, "" if path == "/" else path, Family(family), field)
-                yield check, {str(token): int(times) for token, times in tokens.items()}
-            else:
-                notes.add(where, "expected a number of sessions for each")
-
-
 class ToolParameterProfile(CallMetric, frozen=True):
     """How many arguments are as they are normally passed."""
 
@@ -363,67 +362,110 @@ class ToolParameterProfile(CallMetric, frozen=True):
     needs: frozenset[str] = frozenset(("context", "tool_definitions"))
     threshold: Fraction | None = None
 
-    def running(self) -> RunningScore:
-        """Return what judges one run while it grows."""
-        return _RunningProfile(self.profile, self.tools)
+    def running(self, beside: Mapping[str, RunningScore] | None = None) -> RunningScore:
+        """Return what judges one run while it grows; origins are those that another metric found already, if any."""
+        own = ToolParameterGrounding(tools=self.tools, generated=self.profile.generated)
+        return _RunningProfile(self.profile, (beside or {}).get(own.name) or own.running())
 
 
 class _RunningProfile(RunningScore):
-    def __init__(self, profile: Profile, tools: Mapping[str, Mapping[str, Any]] | None) -> None:
+    def __init__(self, profile: Profile, grounding: RunningScore) -> None:
         super().__init__("argument")
-        self._profile = profile
-        self._reading = _Reading(tools)
-        self._names = _names_of(profile)
+        self._deviations = Deviations(profile)
+        relations: dict[tuple[str, str], dict[str, list[str]]] = {}
+        for one in profile.counts:
+            if one.field:
+                relations.setdefault((one.agent, one.tool), {}).setdefault(one.path, []).append(one.field)
+        self._reading = _Reading(grounding, relations)
         self._first = 0
         self._observed: list[list[list[Observation]]] = []
 
     def _begin(self, session: Session, same: int) -> int:
         self._first = same
-        self._observed = list(self._reading.take(session, same)) if self._profile.sessions >= FEWEST_SESSIONS else []
+        self._observed = list(self._reading.take(session, same))
         return same
 
     def _judged(self, index: int, turn: Turn) -> Sequence[CallScore]:
-        if not self._observed:
-            return [CallScore(call, reason=Reason.INPUT_MISSING) for call in turn.calls]
-        return [
-            self._score(call, seen) for call, seen in zip(turn.calls, self._observed[index - self._first], strict=True)
-        ]
+        seen = self._observed[index - self._first]
+        return [self._deviations.judged(call, one) for call, one in zip(turn.calls, seen, strict=True)]
 
-    def _score(self, call: ToolCall, seen: Sequence[Observation]) -> CallScore:
+
+class Deviations:
+    """Judges calls by a profile."""
+
+    def __init__(self, profile: Profile) -> None:
+        """Take the profile."""
+        self._profile = profile
+        self._chances: dict[tuple[Check, str], float | None] = {}
+        self._names: dict[tuple[str, str], dict[str, tuple[Check, dict[str, int]]]] = {}
+        """By agent and tool, and by path: the object above, and in how many sessions it had this, and not always."""
+        for check, counts in profile.counts.items():
+            if check.family is Family.PASSED and check not in profile.off:
+                objects = profile.counts.get(check.parent, {}).get("object", 0)
+                always = counts.get(_HERE, 0)
+                names = self._names.setdefault((check.agent, check.tool), {})
+                names[check.path] = check.parent, {_HERE: always, _GONE: max(objects - always, 0)}
+
+    def judged(self, call: ToolCall, seen: Sequence[Observation]) -> CallScore:
+        """Judge a call by what was observed of it: the findings are the deviations, the rarest first, one a place."""
         arguments = arguments_of(call)
         if call.rejected or arguments is None:
             return CallScore(call, reason=Reason.NOTHING_EXPECTED if call.rejected else why_not_known(call))
+        agent = seen[0].check.agent if seen else ""
+        if not self._profile.knows(agent):
+            return CallScore(call, reason=Reason.INPUT_MISSING)
         found: dict[str, tuple[float, Finding]] = {}
-        for chance, finding in self._deviations(call, seen):
-            if finding.path not in found or chance < found[finding.path][0]:
-                found[finding.path] = chance, finding
+        if names := self._names.get((agent, call.name)):
+            for chance, finding in (*self._not_passed(names, seen), *self._deviating(names, seen)):
+                if finding.path not in found or chance < found[finding.path][0]:
+                    found[finding.path] = chance, finding
         places = {one.path for one in seen if one.path} | found.keys()
-        findings = tuple(finding for _, finding in sorted(found.values(), key=lambda one: (one[0], one[1].path)))
+        rarest = sorted(found.values(), key=lambda one: (one[0], one[1].path))
+        findings = tuple(_with_value(finding, arguments) for _, finding in rarest)
         return CallScore(call, len(places) - len(findings), len(places), findings)
 
-    def _deviations(self, call: ToolCall, seen: Sequence[Observation]) -> Iterator[tuple[float, Finding]]:
-        names = self._names.get(call.name)
-        if names is None:
-            return
-        yield from _not_passed(names, seen)
+    def _deviating(self, names: _Names, seen: Sequence[Observation]) -> Iterator[tuple[float, Finding]]:
         for one in seen:
-            if one.check.family is Family.PASSED:
-                chance = self._other_name(one, names)
-            else:
-                chance = self._profile.chance(one.check, one.token)
-            if chance is not None and chance <= _LEVEL:
+            key = one.check, one.token
+            if key not in self._chances:
+                if len(self._chances) > _MOST_CHANCES:
+                    self._chances.clear()
+                passed = one.check.family is Family.PASSED
+                self._chances[key] = self._other_name(one, names) if passed else self._profile.chance(*key)
+            if (chance := self._chances[key]) is not None and chance <= _LEVEL:
                 yield chance, Finding(one.path, str(one.check.family), self._words(one), failed=True)
 
     def _other_name(self, one: Observation, names: _Names) -> float | None:
-        """Return the chance of an argument that no session has: by how many names only one session has."""
-        if one.check.path in names or one.check.path.endswith("/*"):
+        """Return the chance of an argument that hardly a session has: by how many sessions have one as rare."""
+        if one.check.path.endswith("/*") or one.check in self._profile.off:
             return None
-        parent = one.check.path.rpartition("/")[0]
-        beside = [sum(counts.values()) for above, counts in names.values() if above == parent]
-        if not beside or max(beside) < _FEWEST_OF_CHECK:
+        objects = self._profile.counts.get(one.check.parent, {}).get("object", 0)
+        if objects < _FEWEST_OF_CHECK:
             return None
-        single = sum(counts[_HERE] == 1 for above, counts in names.values() if above == parent)
-        return (single + _WEIGHTS[Family.OTHER_NAME].rho) / (max(beside) + 1)
+        of_name = {
+            path: self._having(parent, path) for path, (parent, _) in names.items() if parent == one.check.parent
+        }
+        own = max(1, of_name.get(one.check.path, 0))
+        rho, tolerance = _WEIGHTS[Family.OTHER_NAME]
+        as_rare = sum(sessions for sessions in of_name.values() if sessions <= own)
+        return (max(0.0, as_rare - tolerance * objects) + rho) / (objects + 1)
+
+    def _having(self, parent: Check, path: str) -> int:
+        """Return how many sessions have an argument."""
+        return sum(self._profile.counts[parent._replace(path=path, family=Family.PASSED)].values())
+
+    def _not_passed(self, names: _Names, seen: Sequence[Observation]) -> Iterator[tuple[float, Finding]]:
+        passed = {one.check.path for one in seen if one.check.family is Family.PASSED}
+        here = {one.check for one in seen if one.check.family is Family.TYPE}
+        for path, (parent, counts) in names.items():
+            total = sum(counts.values())
+            if path in passed or parent not in here or total < _FEWEST_OF_CHECK:
+                continue
+            rho, tolerance = _WEIGHTS[Family.PASSED]
+            chance = (max(0.0, counts[_GONE] - tolerance * total) + rho) / (total + 1)
+            if chance <= _LEVEL or parent._replace(path=path, family=Family.PASSED) in self._profile.pinned:
+                message = f"passed in {counts[_HERE]:,} of {total:,} sessions, and not here"
+                yield chance, Finding(path, "not_passed", message, failed=True)
 
     def _words(self, one: Observation) -> str:
         counts = self._profile.counts.get(one.check, {})
@@ -433,42 +475,20 @@ class _RunningProfile(RunningScore):
             case Family.EQUALS:
                 return f"not {one.check.field}, as in {counts[_EQUAL]:,} of {total:,} sessions"
             case Family.ORIGIN:
-                return f"from nowhere; it had an origin in {counts[_FOUND]:,} of {total:,} sessions"
+                return f"from nowhere; it had an origin in {counts.get(_FOUND, 0):,} of {total:,} sessions"
             case Family.PASSED:
-                return "no session has an argument of this name"
+                return f"an argument of this name is in {counted(total, 'session')}"
             case family:
                 return f"{family} {one.token}; {most} in {counts[most]:,} of {total:,} sessions"
 
 
-_Names = Mapping[str, tuple[str, Mapping[str, int]]]
-"""By path what is passed there: the path above, and in how many sessions it always was, and not."""
+def _with_value(finding: Finding, arguments: Mapping[str, Any]) -> Finding:
+    try:
+        value = shown(value_at(arguments, steps_of(finding.path)))
+    except LookupError:
+        return finding
+    return replace(finding, detailed=f"{value}: {finding.message}")
 
 
-def _not_passed(names: _Names, seen: Sequence[Observation]) -> Iterator[tuple[float, Finding]]:
-    passed = {one.check.path for one in seen if one.check.family is Family.PASSED}
-    here = {one.check.path for one in seen if one.check.family is Family.TYPE}
-    for path, (parent, counts) in names.items():
-        chance = _of_absence(counts) if path not in passed and parent in here else None
-        if chance is not None and chance <= _LEVEL:
-            message = f"passed in {counts[_HERE]:,} of {sum(counts.values()):,} sessions, and not here"
-            yield chance, Finding(path, "not_passed", message, failed=True)
-
-
-def _names_of(profile: Profile) -> dict[str, _Names]:
-    """Return by tool what is passed at which path."""
-    found: dict[str, dict[str, tuple[str, Mapping[str, int]]]] = {}
-    for check, counts in profile.counts.items():
-        if check.family is Family.PASSED:
-            parent = check.path.rpartition("/")[0]
-            objects = profile.counts.get(Check(check.tool, parent, Family.TYPE), {}).get("object", 0)
-            always = counts.get(_HERE, 0)
-            found.setdefault(check.tool, {})[check.path] = parent, {_HERE: always, _GONE: max(objects - always, 0)}
-    return dict(found)
-
-
-def _of_absence(counts: Mapping[str, int]) -> float | None:
-    total = sum(counts.values())
-    if total < _FEWEST_OF_CHECK:
-        return None
-    rho, tolerance = _WEIGHTS[Family.PASSED]
-    return (max(0.0, counts[_GONE] - tolerance * total) + rho) / (total + 1)
+_Names = Mapping[str, tuple[Check, Mapping[str, int]]]
+_MOST_CHANCES = 100_000

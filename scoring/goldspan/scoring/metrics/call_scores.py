@@ -7,7 +7,7 @@ are new, or that later turns change, are made again.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -101,8 +101,8 @@ class CallMetric(Struct, frozen=True):
         """Judge every call of a session, rejected requests aside."""
         return self.running()(session)
 
-    def running(self) -> RunningScore:
-        """Return what judges one run while it grows."""
+    def running(self, beside: Mapping[str, RunningScore] | None = None) -> RunningScore:
+        """Return what judges one run while it grows; `beside` are what other metrics have for the run, by name."""
         raise NotImplementedError
 
 

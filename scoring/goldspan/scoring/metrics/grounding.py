@@ -11,7 +11,7 @@ from weakref import ref
 
 from goldspan.scoring.grounding.context import MAX_TEXT, KnownBeforeCall, SessionContext, local_days
 from goldspan.scoring.grounding.conversation import Conversation, Passage
-from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, leaves
+from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, argument_name, leaves
 from goldspan.scoring.grounding.nearest import nearest_known, place_in
 from goldspan.scoring.grounding.origins import OriginFinder
 from goldspan.scoring.json_values import plain, shown
@@ -22,6 +22,7 @@ from goldspan.scoring.verdict import Finding, MetricScore, Reason, arguments_of,
 
 UNJUDGED = frozenset((Kind.TRIVIAL, Kind.FREE_TEXT, Kind.UNKNOWN, Kind.ASSUMED))
 """Kinds of origin that say nothing for or against a call."""
+GENERATED = "made by the agent, as its profile says"
 
 
 class ToolParameterGrounding(CallMetric, frozen=True):
@@ -29,6 +30,8 @@ class ToolParameterGrounding(CallMetric, frozen=True):
 
     tools: Mapping[str, Mapping[str, Any]] | None = None
     """The schemas of all tools by name, as in `--tools`; None: those that telemetry declares."""
+    generated: frozenset[str] = frozenset()
+    """Arguments whose values the agent makes itself, as `refund.request_id`: they need no origin."""
     name: str = "tool_parameter_grounding"
     description: str = (
         "The share of argument values that come from the conversation, tool results or the tool's schema."
@@ -36,15 +39,16 @@ class ToolParameterGrounding(CallMetric, frozen=True):
     needs: frozenset[str] = frozenset(("context", "tool_definitions"))
     threshold: Fraction | None = Fraction(1)
 
-    def running(self) -> RunningScore:
+    def running(self, _beside: Mapping[str, RunningScore] | None = None) -> RunningScore:
         """Return what judges one run while it grows."""
-        return _RunningGrounding(self.tools)
+        return _RunningGrounding(self.tools, self.generated)
 
 
 class _RunningGrounding(RunningScore):
-    def __init__(self, tools: Mapping[str, Mapping[str, Any]] | None) -> None:
+    def __init__(self, tools: Mapping[str, Mapping[str, Any]] | None, generated: frozenset[str]) -> None:
         super().__init__("value")
         self._tools = DeclaredTools(tools)
+        self._generated = generated
         self._context: SessionContext | None = None
         """None: it is read again for the next turn."""
         self._reading: SessionContext | None = None
@@ -73,7 +77,10 @@ class _RunningGrounding(RunningScore):
         assert self._reading is not None
         conversation, tools = self._reading.conversation, self._tools
         calls = zip(turn.calls, self._reading.calls[index], strict=True)
-        return [_judged(call, turn, known, conversation, tools.schema_of(call, turn)) for call, known in calls]
+        return [
+            _judged(call, turn, known, conversation, tools.schema_of(call, turn), self._generated)
+            for call, known in calls
+        ]
 
 
 class _RecentContexts:
@@ -157,7 +164,12 @@ def why(
 
 
 def _judged(
-    call: ToolCall, turn: Turn, known: KnownBeforeCall, conversation: Conversation, schema: Mapping[str, Any] | None
+    call: ToolCall,
+    turn: Turn,
+    known: KnownBeforeCall,
+    conversation: Conversation,
+    schema: Mapping[str, Any] | None,
+    generated: frozenset[str],
 ) -> CallScore:
     if call.rejected:
         return CallScore(call, reason=Reason.NOTHING_EXPECTED)
@@ -167,7 +179,12 @@ def _judged(
     if not known.captured:
         return CallScore(call, reason=Reason.INPUT_MISSING)
     origins = _origins(_visible(call), conversation, known, schema, local_days(call, turn))
-    findings = tuple(_finding(*one, conversation, known) for one in origins)
+    findings = tuple(
+        Finding(leaf.path, Kind.ASSUMED.value, GENERATED)
+        if origin.kind is Kind.NONE and generated and argument_name(call.name, leaf.path) in generated
+        else _finding(leaf, origin, conversation, known)
+        for leaf, origin in origins
+    )
     judged = sum(finding.kind not in UNJUDGED for finding in findings)
     if not judged:
         return CallScore(call, findings=findings, reason=Reason.NOTHING_EXPECTED)

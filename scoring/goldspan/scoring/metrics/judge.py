@@ -17,9 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.scoring.grounding.context import KnownBeforeCall, SessionContext, local_days
+from goldspan.scoring.grounding.leaves import Kind
 from goldspan.scoring.json_values import counted, is_mapping, is_sequence
 from goldspan.scoring.messages import as_text
-from goldspan.scoring.metrics.grounding import ToolParameterGrounding
+from goldspan.scoring.metrics.argument_profile import Profile, ToolParameterProfile
+from goldspan.scoring.metrics.grounding import GENERATED, ToolParameterGrounding
 from goldspan.scoring.metrics.schema import declared_tools
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.tool_definitions import ToolDefinition, of_agent, tools_in
@@ -184,8 +186,9 @@ ACCURACY = "tool_parameter_accuracy"
 """The metric's name."""
 JudgePreset = Literal["goldspan", "strands"]
 """How a question is put: goldspan's own prompt, or that of Strands Evals 1.7 word for word."""
-When = Literal["always", "ungrounded"]
-"""Which calls the model is asked about: all, or those that `tool_parameter_grounding` did not pass."""
+When = Literal["always", "ungrounded", "doubtful"]
+"""Which calls the model is asked about: all, those that `tool_parameter_grounding` did not pass, or those with a value
+that is assumed, comes from nowhere as few do, or deviates from the profile."""
 
 SYSTEM_PROMPT = """\
 You check the arguments of one tool call that an AI agent made.
@@ -274,6 +277,8 @@ class ToolParameterAccuracy(Struct, frozen=True):
     when: When = "always"
     system_prompt: str | None = None
     """In place of the preset's."""
+    profile: Profile = Profile()
+    """What is normal for the agent; where it knows enough, what is normal is asked about no more."""
     tools: Mapping[str, Mapping[str, Any]] | None = None
     """The schemas of all tools by name, as in `--tools`; None: those that telemetry declares."""
     name: str = ACCURACY
@@ -335,14 +340,24 @@ class ToolParameterAccuracy(Struct, frozen=True):
     def _settled(self, session: Session) -> set[tuple[int, int]]:
         if self.when == "always":
             return set()
-        grounding = ToolParameterGrounding(tools=self.tools)(session)
-        return {
-            (at, index)
-            for at, turn in enumerate(grounding.turns)
-            if isinstance(turn, MetricScore)
-            for index, call in enumerate(turn.calls)
-            if isinstance(call, MetricScore) and call.score == 1
-        }
+        grounding = ToolParameterGrounding(tools=self.tools, generated=self.profile.generated)
+        if self.when == "ungrounded":
+            return {place for place, call in _scores(grounding(session)) if call.score == 1}
+        scores = [grounding(session), ToolParameterProfile(profile=self.profile, tools=self.tools)(session)]
+        doubtful = {place for score in scores for place, call in _scores(score) if any(map(_is_doubt, call.findings))}
+        return {place for place, _ in _scores(scores[0])} - doubtful
+
+
+def _scores(score: MetricScore) -> Iterator[tuple[tuple[int, int], MetricScore]]:
+    """Yield the scores of the calls of a session, each with the places of its turn and of itself."""
+    for at, turn in enumerate(score.turns):
+        for index, call in enumerate(turn.calls if isinstance(turn, MetricScore) else ()):
+            if isinstance(call, MetricScore):
+                yield (at, index), call
+
+
+def _is_doubt(finding: Finding) -> bool:
+    return finding.failed or (finding.kind == Kind.ASSUMED and finding.message != GENERATED)
 
 
 def _unasked(call: ToolCall) -> Reason | None:
@@ -385,7 +400,7 @@ def _prompt(
 
 def _judged(found: JudgeAnswer | NoAnswer | Reason | None) -> MetricScore:
     if found is None:
-        message = "each value has an origin; the model was not asked"
+        message = "nothing is in doubt; the model was not asked"
         return MetricScore(1, message, findings=(Finding("", "grounded", message),))
     if isinstance(found, Reason):
         return MetricScore(None, REASON_TEXT[found], found)

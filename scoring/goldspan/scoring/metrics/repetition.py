@@ -31,7 +31,7 @@ class ToolCallRepetition(CallMetric, frozen=True):
     needs: frozenset[str] = frozenset(("context",))
     threshold: Fraction | None = None
 
-    def running(self) -> RunningScore:
+    def running(self, _beside: Mapping[str, RunningScore] | None = None) -> RunningScore:
         """Return what judges one run while it grows."""
         return _RunningRepetition()
 

@@ -7,8 +7,8 @@ entry-point group `goldspan.metrics`. One is imported when its name is asked for
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from fractions import Fraction
@@ -17,12 +17,14 @@ from importlib.metadata import EntryPoint, entry_points
 from inspect import isawaitable, signature
 from typing import Any, Protocol, TypeVar, cast
 
+import msgspec
+
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import FileError, MetricError
 from goldspan.scoring.goldens.golden import Golden, MetricChoice
 from goldspan.scoring.json_values import steps_of
 from goldspan.scoring.metrics.answers import AnswerGrounding
-from goldspan.scoring.metrics.call_scores import CallMetric
+from goldspan.scoring.metrics.call_scores import CallMetric, RunningScore
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
 from goldspan.scoring.metrics.judge import ACCURACY
 from goldspan.scoring.metrics.repetition import ToolCallRepetition
@@ -353,7 +355,8 @@ def _named(name: str) -> Metric:
     """Return the metric of a name, of an import path, or of a profile's file: `tool_parameter_profile:profile.yaml`."""
     if name.startswith(f"{PROFILE_METRIC}:"):
         # Imported when asked for: reading its file needs what reads goldens.
-        from goldspan.scoring.metrics.argument_profile import ToolParameterProfile, load_profile  # noqa: PLC0415
+        from goldspan.scoring.metrics.argument_profile import ToolParameterProfile  # noqa: PLC0415
+        from goldspan.scoring.metrics.profile_file import load_profile  # noqa: PLC0415
 
         try:
             return ToolParameterProfile(profile=load_profile(name.partition(":")[2]))
@@ -374,7 +377,22 @@ def choose_metrics(given: Iterable[MetricSource]) -> tuple[ChosenMetric, ...]:
             raise MetricError(f"two metrics are called `{one.metric.name}`: give one of them another name")
         if one.threshold is not None:
             chosen[one.metric.name] = one
-    return tuple(chosen.values())
+    return _by_profile(chosen)
+
+
+def _by_profile(chosen: dict[str, ChosenMetric]) -> tuple[ChosenMetric, ...]:
+    """Tell grounding which values an agent makes itself, and put what uses its origins after it."""
+    profile = chosen.pop(PROFILE_METRIC, None)
+    if profile is None:
+        return tuple(chosen.values())
+    generated: frozenset[str] = getattr(getattr(profile.metric, "profile", None), "generated", frozenset())
+    others = [
+        replace(one, metric=msgspec.structs.replace(one.metric, generated=generated))
+        if isinstance(one.metric, ToolParameterGrounding)
+        else one
+        for one in chosen.values()
+    ]
+    return (*others, profile)
 
 
 def threshold_of(metric: Metric, written: str) -> Fraction:
@@ -387,6 +405,11 @@ def threshold_of(metric: Metric, written: str) -> Fraction:
     if not least <= number <= most:
         raise MetricError(f"{metric.name}: found the threshold {written}, expected {least:g} to {most:g}")
     return number
+
+
+def informing(metric: Metric) -> Metric:
+    """Return a metric of goldspan's that judges calls without its threshold: it fails nothing."""
+    return msgspec.structs.replace(metric, threshold=None) if isinstance(metric, CallMetric) else metric
 
 
 def chosen_for(golden: Golden, everywhere: Sequence[ChosenMetric]) -> Iterator[ChosenMetric | MetricChoice]:
@@ -454,7 +477,8 @@ def score_metrics(
             results.append(_of_trajectory(chosen.metric, chosen.threshold, own, calls.made, one))
         elif final or getattr(chosen.metric, "by_turn", False):
             one = kept.setdefault(chosen.metric.name, KeptMetric())
-            results.append(_measured(chosen, session, golden, own, run, one))
+            beside = {name: other.running for name, other in kept.items() if isinstance(other.running, RunningScore)}
+            results.append(_measured(chosen, session, golden, own, run, one, beside))
     return tuple(results)
 
 
@@ -488,6 +512,7 @@ def _measured(
     own: SessionResult,
     run: MetricRunner,
     kept: KeptMetric,
+    beside: Mapping[str, RunningScore],
 ) -> MetricResult:
     metric, threshold = chosen.metric, chosen.least
     places = {turn.turn_index: turn.expected_index for turn in own.turns}
@@ -499,7 +524,7 @@ def _measured(
 
     try:
         if isinstance(metric, CallMetric):
-            kept.running = kept.running or metric.running()
+            kept.running = kept.running or metric.running(beside)
             answer: MetricAnswer = kept.running(session)
         elif getattr(metric, "by_turn", False) and kept.answered is not None and kept.answered[0] == session:
             answer = kept.answered[1]

@@ -44,7 +44,8 @@ from goldspan.collector_processor.serving.field_types import (
 from goldspan.collector_processor.serving.http_server import RequestLimits
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
 from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
-from goldspan.scoring.metrics.session_metrics import choose_metrics
+from goldspan.scoring.metrics.argument_profile import ToolParameterProfile
+from goldspan.scoring.metrics.session_metrics import PROFILE_METRIC, ChosenMetric, choose_metrics
 from goldspan.scoring.run import Scorer
 
 GRPC_PORT, HTTP_PORT = 4317, 4318
@@ -259,6 +260,15 @@ class TenantLimits(Section):
     """Open sessions. Beyond it requests have to wait until sessions were dropped: `scoring.retention`."""
 
 
+class ProfileSection(Section):
+    """What is normal for the agents' arguments, learnt from the sessions that the gateway sees, by tenant."""
+
+    learn: Seconds
+    """For how long since the first start: `7d`. The profile is written every five minutes, and only written."""
+    folder: Path | None = None
+    """Where `profile.yaml`, or one file a tenant, is written; null: `profiles` in the state folder."""
+
+
 class JournalSection(Section):
     """Acknowledged requests on disk, until they are delivered."""
 
@@ -381,6 +391,9 @@ class PipelineSettings:
     """A folder for refused requests. None: they are only counted."""
     dead_letter_files: int = 1000
     dead_letter_bytes: int = 256 << 20
+    profiles: Path | None = None
+    """A folder for profiles that are learnt. None: none are."""
+    learn_profiles: float = 0.0
 
     @property
     def batch_bytes(self) -> int:
@@ -403,6 +416,7 @@ class GatewaySettings(Section):
     limits: RequestLimits = RequestLimits()
     tenant_limits: TenantLimits = TenantLimits()
     scoring: Scoring = Scoring()
+    profile: ProfileSection | None = None
     journal: JournalSection = JournalSection()
     dead_letters: DeadLettersSection = DeadLettersSection()
     sinks: Sinks = Sinks()
@@ -418,6 +432,9 @@ class GatewaySettings(Section):
         """
         scoring = self.scoring
         scorer = scoring.scorer(has_goldens=bool(self.goldens))
+        if self.profile is not None and not any(one.metric.name == PROFILE_METRIC for one in scorer.metrics):
+            # It judges nothing, and says that messages and results are to be read.
+            scorer = replace(scorer, metrics=(*scorer.metrics, ChosenMetric(ToolParameterProfile())))
         if scoring.judge is not None:
             # Imported when asked for: most gateways ask no model.
             from goldspan.collector_processor.judge.judging import Judge  # noqa: PLC0415
@@ -450,6 +467,8 @@ class GatewaySettings(Section):
             dead_letters=(dead_letters.folder or state / "dead-letters") if dead_letters.enabled else None,
             dead_letter_files=dead_letters.max_files,
             dead_letter_bytes=dead_letters.max_bytes,
+            profiles=None if self.profile is None else self.profile.folder or state / "profiles",
+            learn_profiles=0.0 if self.profile is None else self.profile.learn,
         )
 
     @model_validator(mode="after")
