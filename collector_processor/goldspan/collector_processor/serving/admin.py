@@ -92,6 +92,7 @@ HELP = {
     "goldspan_judge_waiting_sessions": "Sessions that wait for the model of `scoring.judge`, the first time or again.",
     "goldspan_judge_sessions_in_progress": "Sessions that it is asked about now.",
     "goldspan_judge_oldest_waiting_seconds": "How long the oldest of them waits.",
+    "goldspan_profile_sessions_total": "Sessions from which a profile was learnt.",
     "goldspan_judge_dropped_sessions_total": "Sessions that it was not asked about: too many waited, or the end came.",
     "goldspan_judge_given_up_sessions_total": "Sessions with questions that will not be asked again.",
     "goldspan_judge_questions_total": "Questions, each time they were asked; the judge answers some by what it keeps.",
