@@ -128,13 +128,8 @@ def score_calls(
     `unseen` is the reason why calls may be missing from the recording: expected calls without a partner are then not
     evaluated. `batches` replaces the batch numbers of the calls. `history` has the results of earlier calls.
     """
-    calls: Sequence[ToolCall] = ()
-    context = CallContext(history)
-    if turn is not None:
-        unknown, tools = why_calls_unknown(turn), tools_in_force(turn)
-        context = context if tools is None else CallContext(history, tools)
-        calls, unseen = () if unknown is Reason.READING_DOUBTFUL else turn.calls, unseen or unknown
-    criterion, of_turn = expected.criterion, _CallsOfTurn(expected, calls, context, batches, unseen)
+    criterion, of_turn = expected.criterion, _CallsOfTurn(expected, turn, unseen, batches, history)
+    calls, context, unseen = of_turn.calls, of_turn.context, of_turn.unseen
     results, partners, approximate = of_turn.results()
     unexpected, rejected = split_unpaired(calls, partners, NOT_EXPECTED)
     counted = results if expected.optional is None else [result for result in results if not result.optional]
@@ -142,10 +137,7 @@ def score_calls(
     if counted:
         penalized = len(unexpected) if criterion.extra_calls == "penalize" else 0
         verdict, bounds = _verdict(counted, expected, penalized, unseen)
-        if bounds.highest is not ONE and (reason := of_turn.first_unknown()) is not None:
-            bounds = ScoreBounds(bounds.lowest, max(bounds.highest, of_turn.highest_score()))
-            if verdict.label is _FAIL and bounds.highest >= criterion.exact_threshold:
-                verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, reason)
+        verdict, bounds = of_turn.in_any_alignment(verdict, bounds)
     if expected.forbidden:
         results, unexpected, forbidden = _check_forbidden(expected.forbidden, results, unexpected, unseen, context)
     if unexpected and expected.calls and criterion.repeated_writes == "fail":
@@ -230,18 +222,26 @@ def _rank(score: TurnScore) -> tuple[float | Fraction, ...]:
 class _CallsOfTurn:
     """The calls of a turn beside those that are expected: which is which, and what became of each."""
 
-    __slots__ = ("_batches", "_by_values", "_calls", "_context", "_of_tool", "_turn", "_unseen", "_wanted")
+    __slots__ = ("_batches", "_by_values", "_expected", "_of_tool", "_wanted", "calls", "context", "unseen")
 
     def __init__(
         self,
-        turn: ExpectedTurn,
-        calls: Sequence[ToolCall],
-        context: CallContext,
-        batches: Sequence[int] | None,
+        expected: ExpectedTurn,
+        turn: Turn | None,
         unseen: Reason | None,
+        batches: Sequence[int] | None,
+        history: CallHistory | None,
     ) -> None:
-        self._turn, self._wanted, self._calls, self._context, self._unseen = turn, turn.wanted, calls, context, unseen
-        self._batches = batches
+        self._expected, self._wanted, self._batches = expected, expected.wanted, batches
+        self.calls: Sequence[ToolCall] = ()
+        self.context, self.unseen = CallContext(history), unseen
+        if turn is not None:
+            unknown, tools = why_calls_unknown(turn), tools_in_force(turn)
+            if tools is not None:
+                self.context = CallContext(history, tools)
+            self.unseen = unseen or unknown
+            if unknown is not Reason.READING_DOUBTFUL:
+                self.calls = turn.calls
         self._of_tool: dict[str, list[int]] | None = None
         self._by_values: dict[tuple[str, tuple[str, ...]], tuple[dict[object, list[int]], list[int]]] = {}
         """By tool and names of arguments: the calls with each values, and those that cannot be looked up."""
@@ -251,7 +251,7 @@ class _CallsOfTurn:
 
         Calls are aligned by their known arguments. Calls that match perfectly in order need no search.
         """
-        wanted, calls, context, perfect = self._wanted, self._calls, self._context, 0
+        wanted, calls, context, perfect = self._wanted, self.calls, self.context, 0
         compared: list[CallResult] = []
         for rules, call in zip(wanted, calls):  # noqa: B905 - a keyword costs as much as a comparison
             if rules.expected.name != call.name or (rules.narrow and rules.is_of_other_kind(call)):
@@ -282,14 +282,14 @@ class _CallsOfTurn:
         return results, partners, alignment.approximate
 
     def _align(self, pair_scorer: PairScorer, perfect: int = 0, limits: _CallsOfTurn | None = None) -> Alignment:
-        turn, batches = self._turn, self._batches
+        turn, batches = self._expected, self._batches
         if turn.criterion.parallel_calls == "in_order":
             batches = None
         elif batches is None:
-            batches = [call.batch for call in self._calls]
+            batches = [call.batch for call in self.calls]
         return align(
             turn.names,
-            [call.name for call in self._calls],
+            [call.name for call in self.calls],
             pair_scorer,
             ordered=turn.criterion.ordered,
             batches=batches,
@@ -316,31 +316,40 @@ class _CallsOfTurn:
     def _look_up(self, tool: str, names: tuple[str, ...]) -> None:
         if self._of_tool is None:
             self._of_tool = {}
-            for index, call in enumerate(self._calls):
+            for index, call in enumerate(self.calls):
                 self._of_tool.setdefault(call.name, []).append(index)
         same, unknown = self._by_values[tool, names] = {}, []
         for index in self._of_tool.get(tool, ()):
-            values = plain_values(names, self._calls[index], self._context)
+            values = plain_values(names, self.calls[index], self.context)
             (unknown if values is None else same.setdefault(values, [])).append(index)
 
-    def first_unknown(self) -> Reason | None:
-        """Return the reason of the first call with unknown arguments whose tool is expected, if any.
+    def in_any_alignment(self, verdict: Verdict, bounds: ScoreBounds) -> tuple[Verdict, ScoreBounds]:
+        """Return a verdict and its bounds, where a call with unknown arguments may be a better partner than they show.
 
-        Such a call may be a better partner than its known arguments show. The turn fails only if it fails in that case
-        too.
+        The turn fails only if it fails in that case too.
         """
-        for call in self._calls:
+        reason = None if bounds.highest is ONE else self._first_unknown()
+        if reason is None:
+            return verdict, bounds
+        bounds = ScoreBounds(bounds.lowest, max(bounds.highest, self._highest_score()))
+        if verdict.label is _FAIL and bounds.highest >= self._expected.criterion.exact_threshold:
+            verdict = Verdict(verdict.exact, Label.NOT_EVALUATED, reason)
+        return verdict, bounds
+
+    def _first_unknown(self) -> Reason | None:
+        """Return the reason of the first call with unknown arguments whose tool is expected, if any."""
+        for call in self.calls:
             if call.capture is not _CAPTURED or call.argument_captures:
                 reason = why_hidden(call)
-                if reason is not None and call.name in self._turn.names:
+                if reason is not None and call.name in self._expected.names:
                     return reason
         return None
 
-    def highest_score(self) -> Fraction:
+    def _highest_score(self) -> Fraction:
         """Return the score of the turn if everything unknown were right, in the best alignment for that."""
 
         def highest(row: int, column: int) -> Pair | None:
-            pair = self._wanted[row].pair(self._calls[column], self._context)
+            pair = self._wanted[row].pair(self.calls[column], self.context)
             return None if pair is None else Pair(pair.score + pair.possible_gain)
 
         scores: list[Fraction] = []
@@ -348,26 +357,26 @@ class _CallsOfTurn:
             pair = None if partner is None else highest(row, partner)
             if not self._wanted[row].expected.optional:
                 scores.append(ZERO if pair is None else pair.score)
-        return _aggregate(scores, 0, self._turn.criterion.turn_score)
+        return _aggregate(scores, 0, self._expected.criterion.turn_score)
 
     def _missing(self, rules: CallRules, near_miss: int | None) -> CallResult:
-        verdict = FAILED if self._unseen is None else Verdict(None, Label.NOT_EVALUATED, self._unseen)
+        verdict = FAILED if self.unseen is None else Verdict(None, Label.NOT_EVALUATED, self.unseen)
         if near_miss is None:
             return CallResult(verdict, rules.expected, rules.place)
-        call = self._calls[near_miss]
-        out_of_order = rules.pair(call, self._context) is not None
-        compared = rules.compare(call, near_miss, self._context)
+        call = self.calls[near_miss]
+        out_of_order = rules.pair(call, self.context) is not None
+        compared = rules.compare(call, near_miss, self.context)
         return replace(compared, verdict=verdict, aligned=False, out_of_order=out_of_order)
 
     def _near_misses(self, partners: Sequence[int | None]) -> dict[int, int]:
         """Find the most similar unaligned call of the same tool for each missing call."""
         taken = set(partners)
         unaligned: dict[str, list[int]] = {}
-        for index, call in enumerate(self._calls):
+        for index, call in enumerate(self.calls):
             if index not in taken:
                 unaligned.setdefault(call.name, []).append(index)
         likely = [
-            (rules.likeness(self._calls[index], self._context), -row, -index)
+            (rules.likeness(self.calls[index], self.context), -row, -index)
             for row, (rules, partner) in enumerate(zip(self._wanted, partners, strict=True))
             if partner is None and not rules.expected.optional
             for index in unaligned.get(rules.expected.name, ())[:_NEAR_MISS_CANDIDATES]
@@ -381,15 +390,15 @@ class _CallsOfTurn:
 
     def _renamed(self, partners: Sequence[int | None], near_misses: Mapping[int, int]) -> dict[int, int]:
         """Find for each other missing call one of a tool unknown to the golden with the same arguments."""
-        names = {rules.expected.name for rules in self._turn.calls}
+        names = {rules.expected.name for rules in self._expected.calls}
         if ANY_TOOL in names:
             return {}
-        others = [index for index, call in enumerate(self._calls) if call.name not in names and not call.rejected]
+        others = [index for index, call in enumerate(self.calls) if call.name not in names and not call.rejected]
         others = others[:_NEAR_MISS_CANDIDATES]
         renamed: dict[int, int] = {}
         for row, rules in enumerate(self._wanted):
             if partners[row] is None and row not in near_misses and not rules.expected.optional:
-                same = (index for index in others if rules.has_same_arguments(self._calls[index], self._context))
+                same = (index for index in others if rules.has_same_arguments(self.calls[index], self.context))
                 if (found := next(same, None)) is not None:
                     others.remove(found)
                     renamed[row] = found
@@ -483,13 +492,8 @@ def _check_forbidden(
         mended = _last_successes((*calls, *unexpected))
     for result in (*calls, *unexpected):
         violates, reason = _violation(with_arguments if result.aligned else forbidden, result, context, mended)
-        call = result.actual
-        if (
-            result.aligned
-            and call is not None
-            and any(not rules.expected.args and _concerns(rules, call) for rules in forbidden)
-        ):
-            reason = reason or why_hidden(call)  # it may turn out to be unexpected, and would then violate one
+        if result.aligned and result.actual is not None:
+            reason = reason or _why_unsure(forbidden, result.actual)
         if violates is not None:
             total, verdict = _VIOLATED, Verdict(result.verdict.exact, Label.FAIL)
             marked.append(replace(result, violates=violates, verdict=verdict))
@@ -589,6 +593,12 @@ def _has_effect(call: ToolCall) -> bool:
     """Whether a call was executed without an error, and all its arguments are known."""
     executed = call.error is None and not call.requested and not call.rejected
     return executed and call.arguments is not None and not call.argument_captures
+
+
+def _why_unsure(forbidden: Sequence[CallRules], call: ToolCall) -> Reason | None:
+    """Return why an aligned call may turn out to be unexpected, if it would then violate a forbidden call."""
+    without_arguments = (rules for rules in forbidden if not rules.expected.args)
+    return why_hidden(call) if any(_concerns(rules, call) for rules in without_arguments) else None
 
 
 def _why_unknown(rules: CallRules, call: ToolCall, context: CallContext) -> Reason | None:

@@ -257,9 +257,7 @@ def _by_value(
             if index in used or not _same_tool(one, want):
                 continue
             found, value = _value(one), _value(want)
-            right = (
-                all(key in found and found[key] == value[key] for key in value) if is_dict(value) else found == value
-            )
+            right = found == value if outputs else _covers(found, value)
             attempts.append(_Attempt(_next_key(one.name, tries), found, value, float(right)))
             if right:
                 used.add(index)
@@ -272,6 +270,10 @@ def _by_value(
                 return 0.0, {**_justification(wanted, made, explained, []), explained: none}, []
     share = float(len(used) == len(wanted)) if strict else len(used) / len(wanted)
     return share, _justification(wanted, made, explained, attempts), attempts
+
+
+def _covers(args: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    return all(key in args and args[key] == value for key, value in wanted.items())
 
 
 def _value(one: UiPathToolCall | ToolOutput) -> Any:
