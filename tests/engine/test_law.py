@@ -5,6 +5,7 @@ Not on their order, batching, repetition or timing. The oracle is a batch: assem
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -288,6 +289,22 @@ class Law(RuleBasedStateMachine):
         assert not self.held
 
 
+class LawOfLargeSessions(Law):
+    """As above, where every trace and session counts as large: more comes while it is read and scored."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.engine.side.large = 1
+        self.engine.side.go_on = self.go_on
+
+    def go_on(self, done: threading.Event) -> None:
+        done.wait(0.001)
+        for _ in range(min(2, len(self.waiting))):
+            self.feed(self.waiting.pop())
+        self.now += 0.7
+        self.take(self.engine.poll(self.now))
+
+
 class LawWithoutGoldens(Law):
     """As above, where every session is scored by metrics that need no golden, and some by goldens, too."""
 
@@ -377,6 +394,7 @@ class LawUnderEviction(Law):
 
 
 TestLaw = Law.TestCase
+TestLawOfLargeSessions = LawOfLargeSessions.TestCase
 TestLawWithoutGoldens = LawWithoutGoldens.TestCase
 TestLawOfASample = LawOfASample.TestCase
 TestLawUnderTimeLimits = LawUnderTimeLimits.TestCase

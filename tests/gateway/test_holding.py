@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from goldspan.collector_processor.encoded_spans.span_groups import join_request, split_request
+from goldspan.collector_processor.engine import side_thread
 from goldspan.collector_processor.engine.session_scorer import SessionScorer
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import (
@@ -217,6 +218,42 @@ def test_a_span_that_waited_too_long_leaves_while_a_large_session_is_judged(monk
         go_on.set()
         until(lambda: len(gateway.downstream.said()) == 4)
     assert not any(scores(gateway.downstream))
+
+
+@pytest.mark.parametrize("journal", [False, True])
+def test_other_sessions_are_judged_while_a_large_one_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, journal: bool
+) -> None:
+    judging, go_on = threading.Event(), threading.Event()
+    score = SessionScorer.score
+
+    def slow(scorer: SessionScorer, state: Any, *args: Any, **options: Any) -> None:
+        if state.id == "large":
+            judging.set()
+            go_on.wait(30.0)
+        score(scorer, state, *args, **options)
+
+    monkeypatch.setattr(SessionScorer, "score", slow)
+    monkeypatch.setattr(side_thread, "LARGE", 5)
+    engine = EngineSettings(settle=0.1, hold_timeout=60.0, run_idle=0.5)
+    folder = tmp_path if journal else None
+    with Gateway(goldens("wanted", "large"), engine=engine, journal=folder) as gateway:
+        gateway.send(traces(turn_request("large", *[("get_weather", {"city": "Paris"})] * 6)))
+        assert judging.wait(10.0)
+        gateway.send(turn("wanted"), turn("wanted", 1), turn("nobody"))
+        until(lambda: len(gateway.downstream.spans()) == 6)
+        assert set(scores(gateway.downstream).values()) == {1.0}
+        gateway.send(traces(turn_request("large", ("get_weather", {"city": "Rome"}), turn=1)))
+        until(lambda: gateway.counts("backlog_bytes") == 0)
+        gateway.pipeline.reload_goldens(goldens("wanted", "large"))
+        go_on.set()
+        until(lambda: len(gateway.downstream.spans()) == 15)
+        assert len(scores(gateway.downstream)) == 4
+        with Gateway(goldens("wanted", "large"), engine=engine) as at_once:
+            at_once.send(turn("wanted"), turn("wanted", 1))
+            at_once.send(traces(turn_request("large", *[("get_weather", {"city": "Paris"})] * 6)))
+            at_once.send(traces(turn_request("large", ("get_weather", {"city": "Rome"}), turn=1)))
+        until(lambda: gateway.downstream.said() == at_once.downstream.said())
 
 
 def test_requests_have_half_of_the_time_while_sessions_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:

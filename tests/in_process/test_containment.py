@@ -134,7 +134,7 @@ def test_an_engine_that_raises_once_works_again(make_rig: MakeRig, monkeypatch: 
 
 def test_an_engine_that_forgets_a_span_cannot_keep_it(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Engine, "feed", lambda *_: True)
-    monkeypatch.setattr(Engine, "poll", lambda *_: EngineOutput())
+    monkeypatch.setattr(Engine, "poll", lambda *_, **__: EngineOutput())
     monkeypatch.setattr(Engine, "deadline", lambda *_: None)
     rig = make_rig(hold_timeout=0.05)
     rig.turn()

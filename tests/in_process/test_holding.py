@@ -6,12 +6,15 @@ import json
 import threading
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from goldspan.collector_processor.engine import side_thread
+from goldspan.collector_processor.engine.session_scorer import SessionScorer, SessionState
 from goldspan.collector_processor.in_process import setup
 from rigs.in_process_rig import Inner, MakeRig, Rig, scores
 from rigs.scripted_agent import CONVERT, PARIS, ROME, golden, golden_set, run_turn
@@ -92,6 +95,37 @@ def test_every_span_leaves_once_whatever_it_was(rig: Rig) -> None:
     rig.door.force_flush()
     assert len(rig.inner.spans) == 4 * 6
     assert len({(span.context.trace_id, span.context.span_id) for span in rig.inner.spans}) == 4 * 6
+
+
+def test_other_sessions_are_judged_and_exported_while_a_large_one_is_judged(
+    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judging, go_on = threading.Event(), threading.Event()
+    score = SessionScorer.score
+
+    def slow(scorer: SessionScorer, state: SessionState, *args: Any, **options: Any) -> None:
+        if state.id == "large":
+            judging.set()
+            go_on.wait(30.0)
+        score(scorer, state, *args, **options)
+
+    monkeypatch.setattr(SessionScorer, "score", slow)
+    monkeypatch.setattr(side_thread, "LARGE", 12)
+    rig = make_rig(goldens=golden_set(golden("wanted", [PARIS]), golden("large", [PARIS])), hold_timeout=60.0)
+    rig.turn("large", [PARIS] * 10)
+    assert judging.wait(10.0)
+    rig.turn("wanted", [PARIS])
+    until(lambda: "invoke_agent weather" in rig.exported())
+    assert rig.score("execute_tool get_weather 0") == 1.0
+    assert len(rig.inner.spans) == 15  # and of the large one what is not held
+    stopped = threading.Thread(target=rig.door.force_flush)
+    stopped.start()
+    time.sleep(0.2)
+    assert stopped.is_alive(), "a flush has everything judged"
+    go_on.set()
+    stopped.join(10.0)
+    assert len(rig.inner.spans) == 26
+    assert sum("tool_parameter_match.turn.score" in scores(span) for span in rig.inner.spans) == 2
 
 
 def test_held_off_every_span_passes_at_once_and_results_are_events_and_points(make_rig: MakeRig) -> None:

@@ -24,11 +24,13 @@ from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.reading_policy import SessionsWithoutGolden
 from goldspan.collector_processor.engine.session_scorer import (
     OutputBuilder,
+    PartOf,
     SessionScorer,
     SessionState,
     SessionStep,
     next_step,
 )
+from goldspan.collector_processor.engine.side_thread import SideThread
 from goldspan.collector_processor.engine.store import MemoryStore, TraceState
 from goldspan.collector_processor.engine.trace_machine import (
     EngineSettings,
@@ -49,6 +51,8 @@ AT_ONCE = 128
 """Traces and sessions that a door lets an engine judge at once: between them it passes on what came meanwhile."""
 _ONE = 100
 """A trace with so many records, or a session with so many results, is judged in the time of two small ones."""
+_PAUSE = 0.05
+"""Seconds after which what waits for a large session is looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,10 @@ class Engine:
         self._new_roots: dict[str, None] = {}
         self._held: set[SpanRef] = set()
         self._pending = OutputBuilder()
+        self._to_score: dict[str, set[SpanRef]] = {}
+        """Sessions whose turns changed and that wait for another large one, with their spans that wait, too."""
+        self.side = SideThread()
+        """Where large sessions are judged, for doors that go on meanwhile."""
 
     # Input.
 
@@ -157,12 +165,14 @@ class Engine:
 
     # Time.
 
-    def poll(self, now: float, most: int | None = None) -> EngineOutput:
+    def poll(self, now: float, most: int | None = None, *, large: bool = True) -> EngineOutput:
         """Return what is due at this time, the earliest first.
 
-        With `most`, of at most so many traces and sessions; one with many records counts as several.
+        With `most`, of at most so many traces and sessions; one with many records counts as several, and one that is
+        large comes alone. Without `large`, or while one is judged in the side thread, these wait.
         """
         now = self._tick(now)
+        self.side.may_start = large
         self._records -= self._store.drop_plain(now - self.settings.trace_retention)
         output = OutputBuilder()
         self._release_unwanted(output)
@@ -173,19 +183,33 @@ class Engine:
             if state is None or state.due != when:
                 continue
             state.due = None
+            is_large = self._is_large(state, now)
+            if self._must_wait(state, is_large=is_large):
+                self._check_at(state, now + _PAUSE)
+                continue
+            if is_large and done and most is not None:
+                self._check_at(state, when)
+                break
             if isinstance(state, TraceState):
                 done += 1 + state.size // _ONE
                 self._complete_trace(state, now, output)
             else:
                 done += 1 + len(state.results) // _ONE
                 self._advance_session(state, now, output)
-        for session_id in output.touched:
-            self._score(session_id, output)
+            if is_large and most is not None:
+                break
+        for session_id in [*dict.fromkeys((*self._to_score, *output.touched))]:
+            waited = self._to_score.pop(session_id, set())
+            if self._score(session_id, output, aside=True):
+                output.released |= waited
+            else:
+                self._to_score[session_id] = waited | self._held_back(session_id, output)
         return self._output(output)
 
     def flush(self, now: float, *, end_of_input: bool = False) -> EngineOutput:
         """Score every turn whose root has ended, without waiting; with `end_of_input` everything there is.
 
+        Not to be called while the side thread is busy.
         A run is scored as complete at the end of input, or if every turn of its golden was seen. So a flush in the
         middle of a conversation does not report later turns as missing.
         """
@@ -193,6 +217,8 @@ class Engine:
         output = OutputBuilder()
         for trace in self._store.unsettled():
             self._complete_trace(trace, now, output, at_once=True, end_of_input=end_of_input)
+        output.touched.update(dict.fromkeys(self._to_score))
+        self._to_score.clear()
         sessions = [session.id for session in self._store.sessions()] if end_of_input else output.touched
         for session_id in sessions:
             self._score(session_id, output, flushed=True, complete=end_of_input)
@@ -202,7 +228,7 @@ class Engine:
     def deadline(self) -> float | None:
         """Return when `poll` will have something to do, or None."""
         times = [self._due[0][0]] if self._due else []
-        if self._new_roots or self._pending.released:
+        if self._new_roots or self._pending.released or (self._to_score and not self.side.is_busy):
             times.append(self._now)
         return min(times, default=None)
 
@@ -273,6 +299,35 @@ class Engine:
             kind, key = ("trace", state.trace_id) if isinstance(state, TraceState) else ("session", state.id)
             heapq.heappush(self._due, (when, self._sequence, kind, key))
 
+    # Large traces and sessions.
+
+    def _is_large(self, state: TraceState | SessionState, now: float) -> bool:
+        """Tell whether to read a trace, or to score a session as complete, may take long."""
+        if isinstance(state, TraceState):
+            settled = state.last + self.settings.settle <= now
+            return state.size >= self.side.large and state.fragments is None and settled
+        return len(state.results) >= self.side.large and not state.is_scored
+
+    def _must_wait(self, state: TraceState | SessionState, *, is_large: bool) -> bool:
+        """Tell whether a state must wait: for what the side thread works on, or for a caller that has such a thread."""
+        side = self.side
+        if side.go_on is None or not side.is_busy:
+            return side.go_on is not None and is_large and not side.may_start
+        if isinstance(state, TraceState):
+            return is_large or not side.subjects.isdisjoint((state.trace_id, *state.session_ids, *state.by_session))
+        return is_large or state.is_scored or state.id in side.subjects
+
+    def _held_back(self, session_id: str, output: OutputBuilder) -> set[SpanRef]:
+        """Take the spans of a session that is not scored yet from those that are released, and return them."""
+        session = self._store.session(session_id)
+        traces = [self._store.trace(trace_id) for trace_id in (() if session is None else session.changed)]
+        spans = OutputBuilder()
+        for trace in traces:
+            spans.release(() if trace is None else trace.by_session.get(session_id, ()))
+        back = spans.released & output.released
+        output.released -= back
+        return back
+
     # Held spans.
 
     def _output(self, output: OutputBuilder) -> EngineOutput:
@@ -292,16 +347,16 @@ class Engine:
 
     def _release_unwanted(self, output: OutputBuilder) -> None:
         """Release the held spans of traces whose root came, where it is known now that no golden wants them."""
-        for trace_id in self._new_roots:
+        roots, self._new_roots = self._new_roots, {}
+        for trace_id in roots:
             trace = self._store.trace(trace_id)
             if trace is None:
                 continue
             if not self._machine.may_matter(trace):
                 self._release_all(trace, output)
-            elif len(trace.session_ids) > 1:
+            elif len(trace.session_ids) > 1 and trace.size < self.side.large:  # else once it is read
                 fragments = self._fragments(trace)
                 output.release(fragment for fragment in fragments if not self._machine.may_be_wanted(fragment))
-        self._new_roots.clear()
 
     # Traces.
 
@@ -315,16 +370,18 @@ class Engine:
         self, trace: TraceState, now: float, output: OutputBuilder, *, at_once: bool = False, end_of_input: bool = False
     ) -> None:
         """Add the complete turns of a trace to their sessions, and decide when to check the trace again."""
-        turns, again = self._machine.check(
-            trace,
-            now,
-            self._on_problem,
-            has_turns=bool(trace.ready),
-            at_once=at_once,
-            end_of_input=end_of_input,
-        )
-        if turns is not None and (turns != trace.ready or (turns and trace.has_news)):
-            trace.has_news = False
+        check = partial(self._machine.check, trace, now, self._on_problem, has_turns=bool(trace.ready))
+        had_news, trace.has_news = trace.has_news, False
+        if at_once:
+            turns, again = check(at_once=True, end_of_input=end_of_input)
+        else:
+            size = trace.size if self._is_large(trace, now) else 0
+            turns, again = self.side.run(size, (trace.trace_id,), check)
+        if news_since := trace.has_news:  # records that came while the side thread read it
+            trace.fragments = None
+        if turns is None:
+            trace.has_news = had_news or news_since
+        elif turns != trace.ready or (turns and had_news):
             output.touched.update(dict.fromkeys(trace.by_session))
             new = self._set_ready(trace, turns, now)
             output.touched.update(dict.fromkeys(trace.by_session))
@@ -332,6 +389,7 @@ class Engine:
                 output.release(new)
         if again is not None:
             self._check_at(trace, again)
+        if again is not None or news_since:
             return
         self._store.settle_trace(trace.trace_id)
         self._release_all(trace, output)
@@ -396,11 +454,25 @@ class Engine:
         complete: bool = False,
         flushed: bool = False,
         incomplete: bool = False,
-    ) -> None:
+        aside: bool = False,
+    ) -> bool:
+        """Score a session: `aside`, in the side thread if it is large. False: that has to wait."""
         session = self._store.session(session_id)
-        if session is not None:
-            part_of = partial(self._part, session_id)
-            self._scorer.score(session, part_of, output, complete=complete, flushed=flushed, incomplete=incomplete)
+        if session is None:
+            return True
+        part_of: PartOf = partial(self._part, session_id)
+        size, traces = 0, list[TraceState]()
+        if aside and self.side.go_on is not None and self.goldens.wants(session_id):
+            changed = session.changed if session.kept is not None and session.kept.build else session.traces
+            traces = [trace for trace_id in changed if (trace := self._store.trace(trace_id)) is not None]
+            size = max(sum(trace.size for trace in traces), len(session.results) if complete else 0)
+        if size >= self.side.large and aside:
+            if self.side.is_busy or not self.side.may_start:
+                return False
+            part_of = {trace.trace_id: self._part(session_id, trace.trace_id) for trace in traces}.get
+        flags = {"complete": complete, "flushed": flushed, "incomplete": incomplete}
+        self.side.run(size, (session_id,), partial(self._scorer.score, session, part_of, output, **flags))
+        return True
 
     def _advance_session(self, session: SessionState, now: float, output: OutputBuilder) -> None:
         """Score the runs of a quiet session; later drop its traces; later forget it."""
@@ -410,7 +482,7 @@ class Engine:
             self._store.expire(now - self.settings.tombstone_ttl)
             return
         if step is SessionStep.SCORE:
-            self._score(session.id, output, complete=True)
+            again = again if self._score(session.id, output, complete=True, aside=True) else now + _PAUSE
         elif step is SessionStep.DROP:
             group = self._sharing_traces([session.id])
             again = max(member.last for member in group) + self.settings.retention
@@ -439,7 +511,7 @@ class Engine:
 
         A session that was not scored as complete is scored as incomplete. Held spans are released with the next output.
         """
-        if not self._exceeds_limits():
+        if not self._exceeds_limits() or self.side.is_busy:
             return
         self._records -= self._store.drop_plain(0, self._records - self.settings.max_spans)
         while self._exceeds_limits() and (oldest := next(self._store.traces(), None)) is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -23,6 +24,7 @@ from goldspan.collector_processor.encoded_spans.call_records import (
     lost_text,
 )
 from goldspan.collector_processor.engine.session_scorer import SessionState
+from goldspan.collector_processor.engine.side_thread import SideThread
 from goldspan.collector_processor.engine.store import MemoryStore, TraceState
 from goldspan.mappers.assembly.runs import AssemblySettings
 
@@ -54,6 +56,8 @@ class CompressedStore(MemoryStore):
         self.compressed: OrderedDict[bytes, bytes] = OrderedDict()
         """Compressed traces by the bytes of their ids, the least recently active first."""
         self._compressed_sessions: dict[str, bytes] = {}
+        self.side = SideThread()
+        """Where what is large is compressed."""
         self.touched: set[str] = set()
         """Sessions that were read, and so may have changed, since the worker cleared this set."""
 
@@ -89,7 +93,7 @@ class CompressedStore(MemoryStore):
             if session is not None:
                 yield session
                 if was_compressed and session_id in self._sessions:
-                    self._compress_session(session)
+                    self._keep_compressed(session, _compressed_session(session))
 
     def drop_session(self, session_id: str) -> None:
         """Forget a session altogether."""
@@ -129,14 +133,21 @@ class CompressedStore(MemoryStore):
             settled = trace.fragments is not None and trace.ready == trace.fragments and trace.due is None
             if settled and not trace.held and not trace.plain and len(trace.trace_id) == 32:
                 done.append(trace)
+        compressed: list[str] = []
         for trace in done:
-            del self._traces[trace.trace_id]
-            self.compressed[bytes.fromhex(trace.trace_id)] = _compressed(trace)
-            self._texts.pack(trace.trace_id)
+            small = self.side.run(trace.size, (trace.trace_id,), partial(_compressed, trace))
+            if trace.due is None and trace.trace_id in self._traces:  # nothing came for it meanwhile
+                del self._traces[trace.trace_id]
+                self.compressed[bytes.fromhex(trace.trace_id)] = small
+                self._texts.pack(trace.trace_id)
+                compressed.append(trace.trace_id)
         for session in list(islice(self._sessions.values(), _AT_ONCE)):
             if session.last + _QUIET <= now and all(len(trace_id) == 32 for trace_id in session.traces):
-                self._compress_session(session)
-        return [trace.trace_id for trace in done]
+                due, compress = session.due, partial(_compressed_session, session)
+                small = self.side.run(len(session.results), (session.id,), compress)
+                if session.due == due and session.id in self._sessions:
+                    self._keep_compressed(session, small)
+        return compressed
 
     def drop_trace(self, trace_id: str) -> None:
         """Drop a trace without results."""
@@ -160,8 +171,8 @@ class CompressedStore(MemoryStore):
         """Restore a tombstone of an earlier process."""
         super().keep_tombstone(trace_id, at, known)
 
-    def _compress_session(self, session: SessionState) -> None:
-        self._compressed_sessions[session.id] = _compressed_session(session)
+    def _keep_compressed(self, session: SessionState, small: bytes) -> None:
+        self._compressed_sessions[session.id] = small
         super().drop_session(session.id)
 
     def _decompressed(self, trace_id: str, small: bytes) -> TraceState:

@@ -72,6 +72,8 @@ _SINKS_CLOSE_TIMEOUT = 5.0
 """Seconds that scores for other back-ends may delay a shutdown."""
 _TICK = 0.25
 """Seconds between two ticks of the worker."""
+_GLANCE = 0.05
+"""Seconds between two looks at a large session that is judged in another thread."""
 _COMMIT_PAUSE = 1
 """Deliveries are committed at once, but after a pause of so many times the last commit, which leaves time for work."""
 _RETRY_SOON, _RETRY_LATER = 1.0, 5.0
@@ -235,11 +237,14 @@ class GatewayPipeline:
         self.failures = Counter[str]()
         self._queue = queue.SimpleQueue[Callable[[float], object] | None]()
         """Work for the worker's thread; None ends it."""
-        self._arrived = deque[Callable[[float], object]]()
+        self._arrived = deque[ReceivedBody | Callable[[float], object]]()
         """Requests that wait for others, for the worker to receive them together, and what it does between them."""
         self._arrival = threading.Lock()
         self._receive_at: float | None = None
         """When it does; None while none has arrived."""
+        self._postponed = deque[Callable[[float], object] | None]()
+        """Work that concerns all sessions, while a large one is judged."""
+        self._next_tick = self._next_poll = self._went_on_at = 0.0
         self._delivery_results = deque[tuple[Sequence[PendingRequest], DeliveryResult]]()
         """Written by the threads of the dispatcher, noted by the worker."""
         self._noted = False
@@ -270,7 +275,7 @@ class GatewayPipeline:
             goldens,
             self.settings,
             self._journal,
-            put=lambda received: self._arrive(functools.partial(self._receive, received)),
+            put=self._arrive,
             waiting_bytes=lambda: self.dispatcher.waiting_bytes,
             open_sessions=self._open_sessions,
             now=self._now,
@@ -295,7 +300,9 @@ class GatewayPipeline:
             on_results=self.feed.put,
             judge=self.judge,
             learner=self.learner,
+            go_on=self._go_on,
         )
+        self._is_restoring = self._journal is not None
         if self._journal is not None:
             self._recover(self._journal)
         self._closing = threading.Event()
@@ -320,38 +327,63 @@ class GatewayPipeline:
     # The worker's thread.
 
     def _run(self) -> None:
-        next_tick = next_poll = 0.0
-        while True:
-            try:
-                work = self._queue.get(timeout=self._pause())
-            except queue.Empty:
-                work = _nothing
-                next_poll = next_poll if self._is_time_to_receive() else 0.0
-            if work is None:
-                break
-            self._do(work, self._now())
-            if self._is_time_to_receive():
-                self._receive_arrived(next_poll if self.worker.is_busy else next_tick)
-            self._note_deliveries()
-            now = self._now()
-            if self._flushed.is_set():
-                self.worker.is_busy = False  # nothing more is judged: it could not be delivered any more
-                if now >= next_tick:
-                    self._do(self.worker.commit, now)
-                    next_tick = now + _TICK
-                continue
-            if now >= next_tick:
-                self._do(self._receive_bodies, now)
-                self._do(self.worker.tick, now)
-            elif self.worker.is_busy and now >= next_poll:
-                self._do(self.worker.poll, now)
-            else:
-                continue
-            next_poll = 2 * self._now() - now  # requests that wait have as much time
-            next_tick = max(next_poll, next_tick if now < next_tick else now + _TICK)
+        while self._work_on():
+            pass
         self._receive_arrived()
         self._note_deliveries()
         self._do(self.worker.commit, self._now())
+
+    def _work_on(self, *, aside: bool = False) -> bool:
+        """Do what comes next, and what is due; False at the end. `aside`: while a large session is judged."""
+        try:
+            work = self._next_work(aside=aside)
+        except queue.Empty:
+            work = _nothing
+            self._next_poll = self._next_poll if self._is_time_to_receive() else 0.0
+        if work is None:
+            return False
+        self._do(work, self._now())
+        if self._is_time_to_receive():
+            self._receive_arrived(self._next_poll if self.worker.is_busy else self._next_tick, aside=aside)
+        self._note_deliveries()
+        now = self._now()
+        if self._flushed.is_set():
+            self.worker.is_busy = False  # nothing more is judged: it could not be delivered any more
+            if now >= self._next_tick:
+                self._do(self.worker.commit, now)
+                self._next_tick = now + _TICK
+            return True
+        if now >= self._next_tick:
+            if not aside:
+                self._do(self._receive_bodies, now)
+            self._do(self.worker.tick, now)
+        elif self.worker.is_busy and now >= self._next_poll:
+            self._do(self.worker.poll, now)
+        else:
+            return True
+        self._next_poll = 2 * self._now() - max(now, self._went_on_at)  # requests that wait have as much time
+        self._next_tick = max(self._next_poll, self._next_tick if now < self._next_tick else now + _TICK)
+        return True
+
+    def _next_work(self, *, aside: bool) -> Callable[[float], object] | None:
+        """Return what comes next; what concerns all sessions waits while one is judged. Raises queue.Empty."""
+        if self._postponed and not aside:
+            return self._postponed.popleft()
+        work = self._queue.get(timeout=min(self._pause(), _GLANCE) if aside else self._pause())
+        if aside and work is not _nothing:
+            self._postponed.append(work)
+            return _nothing
+        return work
+
+    def _go_on(self, done: threading.Event) -> None:
+        """Work on while a large session is judged in another thread, until that is done; or for a moment, if it is."""
+        if self._is_restoring:
+            done.wait()
+        end = self._now() + _GLANCE
+        self._work_on(aside=True)
+        while not done.is_set() or (self._now() < end and self._is_time_to_receive()):
+            self._work_on(aside=True)
+        self._went_on_at = self._now()
 
     def _release(self) -> None:
         """Send spans that were held for too long, while the worker judges a large session."""
@@ -366,7 +398,7 @@ class GatewayPipeline:
         pause = _TICK if self._receive_at is None else self._receive_at - now
         return max(0.0, min(pause, self._next_commit - now) if self._noted else pause)
 
-    def _arrive(self, work: Callable[[float], object], *, at_once: bool = False) -> None:
+    def _arrive(self, work: ReceivedBody | Callable[[float], object], *, at_once: bool = False) -> None:
         """Let the worker receive a request, in order. It is woken for the first, and when there is a batch."""
         with self._arrival:
             self._arrived.append(work)
@@ -387,10 +419,16 @@ class GatewayPipeline:
             self._receive_at = self._now() + self.settings.batch_delay
         return self._is_batch() or self._now() >= self._receive_at
 
-    def _receive_arrived(self, until: float = inf) -> None:
+    def _receive_arrived(self, until: float = inf, *, aside: bool = False) -> None:
         """Receive the requests that arrived, at least one and further ones until a time."""
         while self._arrived:
-            self._do(self._arrived.popleft(), self._now())
+            work = self._arrived.popleft()
+            if isinstance(work, ReceivedBody):
+                self._do(functools.partial(self._receive, work), self._now())
+            elif aside:
+                self._postponed.append(work)
+            else:
+                self._do(work, self._now())
             self._note_deliveries()
             if self._now() >= until:
                 break
@@ -454,6 +492,7 @@ class GatewayPipeline:
                 if count % _SESSIONS_AT_ONCE == 0:
                     self.worker.tick(self._now())
         finally:
+            self._is_restoring = False
             self._recovery = recovery
             self._receive_bodies(now)
 

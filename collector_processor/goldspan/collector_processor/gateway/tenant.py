@@ -6,8 +6,9 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
-from threading import RLock
+from threading import Event, RLock
 from typing import NamedTuple
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, span_attributes
@@ -137,8 +138,12 @@ class Tenant:
         *,
         instance: str,
         on_problem: Callable[[Problem], object],
+        go_on: Callable[[Event], object] | None = None,
     ) -> None:
-        """Judge the spans that come with these headers, and send by `outbox`; `instance` names this gateway."""
+        """Judge the spans that come with these headers, and send by `outbox`; `instance` names this gateway.
+
+        `go_on` is what the thread does while a large session is judged in another one.
+        """
         self.name = json.dumps(headers)
         """The key of the tenant in the journal."""
         self.label = tenant_name(headers)
@@ -148,6 +153,7 @@ class Tenant:
         self._settings = settings
         self._outbox = outbox
         self._on_problem = on_problem
+        self._go_on = go_on
         self.metrics = TenantMetrics(instance, headers, outbox)
         self.unread = EncodedSpanBuffer(retention=settings.engine.trace_retention, max_bytes=settings.unread_span_bytes)
         self.journaled: dict[str, int] = {}
@@ -163,6 +169,8 @@ class Tenant:
         """Messages, results and definitions of tools, where a metric asks for them."""
         self.store = CompressedStore(self._closed, self._write_tombstone, settings.assembly, self.texts)
         self.engine = Engine(goldens, settings, self.store)
+        self.engine.side.go_on = self._go_on
+        self.store.side = self.engine.side
         self._open: set[bytes] = set()
         """Traces that the engine reads, by the bytes of their ids."""
         self.selection = TraceSelection(
@@ -216,6 +224,8 @@ class Tenant:
 
     def compact(self, now: float) -> None:
         """Compress quiet traces and drop expired tombstones."""
+        if self.engine.side.is_busy:
+            return
         self.store.expire(now - self.engine.settings.tombstone_ttl)
         for trace_id in self.store.compress(now):
             self._open.discard(bytes.fromhex(trace_id))
@@ -229,7 +239,11 @@ class Tenant:
         """Return a part of what is due; None if nothing is."""
         if not self.is_due(now):
             return None
-        return self._output(self.engine.poll(now, AT_ONCE))
+        engine = self.engine
+        output = engine.poll(now, AT_ONCE)
+        return (
+            self._output(output) if engine is self.engine else None
+        )  # it may have failed at another session meanwhile
 
     def flush(self, now: float, *, end_of_input: bool) -> TenantOutput:
         """Return every turn that is ready, and release every span."""
@@ -291,7 +305,8 @@ class Tenant:
                 sessions[self.name, session_id] = None
             else:
                 self.journaled[session_id] = newest
-                sessions[self.name, session_id] = encode_session(session)
+                encode = partial(encode_session, session)
+                sessions[self.name, session_id] = self.engine.side.run(len(session.results), (session_id,), encode)
         self.store.touched.clear()
 
     def delete_from_journal(self) -> None:
@@ -471,7 +486,9 @@ class TenantTable:
             return tenant
         tenant = self._tenants[name] = self._create(headers)
         if len(self._tenants) > self._settings.max_tenants:
-            self._drop(next(iter(self._tenants.values())), now)
+            idle = (one for one in self._tenants.values() if one is not tenant and not one.engine.side.is_busy)
+            if (oldest := next(idle, None)) is not None:
+                self._drop(oldest, now)
         self.share_memory()
         return tenant
 
@@ -490,5 +507,6 @@ class TenantTable:
 
     def _drop(self, tenant: Tenant, now: float) -> None:
         self.evicted += 1
+        tenant.engine.side.go_on = None
         self._evict(tenant, now)
         del self._tenants[tenant.name]

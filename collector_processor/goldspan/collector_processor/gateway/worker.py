@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request
 from goldspan.collector_processor.engine.reading_policy import JoinReport, SessionsWithoutGolden
+from goldspan.collector_processor.engine.side_thread import LARGE
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher
 from goldspan.collector_processor.gateway.deliver.outbox import AcceptedBody, DeadLetters, Outbox, RequestSources
@@ -67,9 +69,11 @@ class Worker:
         on_results: Callable[[Sequence[Evaluation]], object] | None = None,
         judge: BackgroundJudge | None = None,
         learner: ProfileLearner | None = None,
+        go_on: Callable[[threading.Event], object] | None = None,
     ) -> None:
         """Judge by `goldens` and send through `queue`; `instance` names this gateway in its metrics.
 
+        `go_on` is what its thread does while a large session is judged in another one.
         `on_results` is called with all results too; it must not raise. `judge` and `learner` are given the
         sessions that are over.
         """
@@ -92,6 +96,7 @@ class Worker:
         self._on_results = on_results
         self._judge = judge
         self._learner = learner
+        self._go_on = go_on
         letters = None
         if settings.dead_letters is not None:
             letters = DeadLetters(
@@ -251,7 +256,13 @@ class Worker:
 
     def _new_tenant(self, headers: Headers) -> Tenant:
         return Tenant(
-            headers, self._rules, self.settings, self.outbox, instance=self._instance, on_problem=self._on_problem
+            headers,
+            self._rules,
+            self.settings,
+            self.outbox,
+            instance=self._instance,
+            on_problem=self._on_problem,
+            go_on=self._go_on,
         )
 
     def _close_tenant(self, tenant: Tenant, now: float) -> None:
@@ -299,15 +310,18 @@ class Worker:
                     self._judge.put(tenant.name, result)
 
     def _emit_results(self, tenant: Tenant, evaluations: Sequence[Evaluation], now: float) -> None:
-        for evaluation in evaluations:
-            self.coverage.count(evaluation, tenant.label)
-            self._joins.golden_seen(evaluation.golden_set, evaluation.golden)
-        if evaluations:
+        for start in range(0, len(evaluations), LARGE):
+            if start:
+                tenant.engine.side.pause({one.session_id for one in evaluations[start:]})
+            some = evaluations[start : start + LARGE]
+            for evaluation in some:
+                self.coverage.count(evaluation, tenant.label)
+                self._joins.golden_seen(evaluation.golden_set, evaluation.golden)
             if self._on_results is not None:
-                self._on_results(evaluations)
-            if events := encoded_events(evaluations, int(now * _NANOSECONDS)):
+                self._on_results(some)
+            if events := encoded_events(some, int(now * _NANOSECONDS)):
                 self.outbox.send_after_commit(ExportRequest(Signal.LOGS, events, tenant.headers))
-            tenant.metrics.record(evaluations, now)
+            tenant.metrics.record(some, now)
 
     def _send_early(self, tenant: Tenant, released: ReleasedSpans, reason: str) -> None:
         self.released_early[reason] += len(released)

@@ -47,6 +47,7 @@ from goldspan.collector_processor.emit.emitters import (
 from goldspan.collector_processor.emit.evaluation import span_attributes
 from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans, JoinReport
+from goldspan.collector_processor.engine.side_thread import LARGE
 from goldspan.collector_processor.engine.trace_machine import EngineStats
 from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter, estimated_size
@@ -71,6 +72,8 @@ _MANY_LOGS = 256
 """So many queued log records are read at once."""
 _PAUSE = 1.0
 """Seconds after a failure until the next step."""
+_GLANCE, _YIELD = 0.05, 0.001
+"""Seconds for which the lock is left to others while a large session is judged."""
 _NOT_CAPTURED = (
     "calls are not scored since the arguments of tools are not recorded: switch the capture of content on, with most "
     "instrumentations by OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY. docs/switches.md has the others."
@@ -129,6 +132,8 @@ class SpanPipeline:
         self._collected: list[ReadableSpan]
         self.collects = False
         """The end has begun: everything waits for the last flush. A receiver that is away is then waited for once."""
+        self._is_timer = False
+        """The timer's thread has the lock: it may leave it to others while a large session is judged."""
         self._timer = Timer(self._on_timer, "goldspan-timer")
         self._reported_held = (0, 0)
         self._counted = EngineStats()
@@ -185,7 +190,7 @@ class SpanPipeline:
         A SystemExit of the inner exporter is raised for spans that came since `exits_from`. A BatchSpanProcessor
         would have exported earlier ones in its thread, where nobody sees it.
         """
-        with self._locked(timeout) as locked:
+        with self._locked(timeout, when_idle=True) as locked:
             if locked:
                 now, self._exits_from = time.monotonic(), exits_from
                 try:
@@ -233,17 +238,41 @@ class SpanPipeline:
         try:
             with self._locked(LOCK_TIMEOUT) as locked:
                 if locked:
-                    self._step(time.monotonic())
+                    self._is_timer = True
+                    try:
+                        self._step(time.monotonic())
+                    finally:
+                        self._is_timer = False
         except BaseException as error:  # noqa: BLE001 - SystemExit of the inner exporter would end the timer alone
             self._telemetry.failure("export", error)
             self._timer.set(time.monotonic() + _PAUSE)
         if not locked:
             self._timer.set(time.monotonic() + LOCK_TIMEOUT)
 
+    def _go_on(self, done: threading.Event) -> None:
+        """Leave the lock to others, and do what is due, until a large session is judged."""
+        exits_from = self._exits_from
+        while True:
+            self._owner = 0
+            self._lock.release()
+            done.wait(_GLANCE)
+            time.sleep(_YIELD)  # whoever waits for the lock gets it
+            self._lock.acquire()
+            self._owner, self._exits_from = threading.get_ident(), exits_from
+            if done.is_set():
+                return
+            self._step(time.monotonic())
+
     @contextmanager
-    def _locked(self, timeout: float) -> Generator[bool]:
-        """Take the lock if it can be had in time, and contain every exception."""
-        if not self._lock.acquire(timeout=max(0.0, timeout)):
+    def _locked(self, timeout: float, *, when_idle: bool = False) -> Generator[bool]:
+        """Take the lock if it can be had in time, `when_idle` while no large session is judged; contain exceptions."""
+        end = time.monotonic() + timeout
+        while locked := self._lock.acquire(timeout=max(0.0, end - time.monotonic())):
+            if not when_idle or self._filter is None or not self._filter.engine.side.is_busy:
+                break
+            self._lock.release()
+            time.sleep(_GLANCE)
+        if not locked:
             yield False
             return
         outer, self._owner, self._exits_from = self._owner, threading.get_ident(), inf
@@ -261,7 +290,7 @@ class SpanPipeline:
         if self._collected and not self.collects:  # the last flush could not have the lock
             self._export_collected()
         self._read_logs(now)
-        self._run_engine(lambda trace_filter: trace_filter.poll(now))
+        self._run_engine(lambda trace_filter: trace_filter.poll(now, large=self._is_timer))
         excess, limit = self._held.release_excess(self._hold_settings.max_spans, self._hold_settings.max_bytes)
         self._release(excess, early=limit)
         self._release(self._held.release_older(now - self._hold_settings.timeout), early="hold_timeout")
@@ -290,17 +319,22 @@ class SpanPipeline:
 
     def _run_engine(self, step: Callable[[TraceFilter], EngineOutput]) -> None:
         """Take one step of the engine and emit its output. A failure releases every span and makes a new engine."""
-        if self._filter is None:
+        trace_filter = self._filter
+        if trace_filter is None:
             return
         try:
-            output = step(self._filter)
-            self._count(output, self._filter.engine.stats)
+            output = step(trace_filter)
+            if trace_filter is not self._filter:
+                return  # it failed at another session meanwhile
+            self._count(output, trace_filter.engine.stats)
         except Exception as error:  # noqa: BLE001 - the engine's state cannot be trusted any longer; the spans can
             self._telemetry.failure("engine", error)
             self._release(self._held.release_all(), early="failure")
             self._start_filter()
             return
-        for evaluation in output.evaluations:
+        for number, evaluation in enumerate(output.evaluations, 1):
+            if self._is_timer and number % LARGE == 0:
+                trace_filter.engine.side.pause((evaluation.session_id,))
             if evaluation.verdict.reason is Reason.ARGUMENTS_NOT_CAPTURED and not self._said_not_captured:
                 self._said_not_captured = True
                 _logger.warning("%s", _NOT_CAPTURED)
@@ -437,6 +471,8 @@ class SpanPipeline:
 
     def _start_filter(self) -> None:
         self._filter = None if self._new_filter is None else self._new_filter()
+        if self._filter is not None:
+            self._filter.engine.side.go_on = self._go_on
         self._counted = EngineStats()
 
 

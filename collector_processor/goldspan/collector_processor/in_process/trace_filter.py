@@ -162,13 +162,13 @@ class TraceFilter:
             self._read_buffered(trace, facts.trace_id, now)
         self._feed_log(facts, now)
 
-    def poll(self, now: float) -> EngineOutput:
-        """Return the results that are due, and the spans that need not be held any longer."""
+    def poll(self, now: float, *, large: bool = True) -> EngineOutput:
+        """Return the results that are due, and the spans that need not be held any longer; as `Engine.poll`."""
         for trace in self._without_session.overdue(now):
             self._released.update(self._without_session.remove(trace))
         for trace in self._without_session.settled(now):
             self._end_without_session(trace)
-        return self._with_released(self.engine.poll(now, AT_ONCE))
+        return self._with_released(self.engine.poll(now, AT_ONCE, large=large))
 
     def flush(self, now: float, *, end_of_input: bool = False) -> EngineOutput:
         """Return all results there are, as `Engine.flush`."""

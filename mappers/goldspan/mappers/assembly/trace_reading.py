@@ -107,7 +107,7 @@ class TraceReading:
         """Fragments that wait for a caller, in their process or another."""
 
     def add(self, record: Record | PlainSpanFacts) -> None:
-        """Add a record. It is looked at when fragments are asked for."""
+        """Add a record. It is looked at when fragments are asked for; another thread may ask for them meanwhile."""
         self._new.append(record)
 
     def fragments(
@@ -163,7 +163,8 @@ class TraceReading:
     # New records.
 
     def _take_new(self) -> None:
-        new, self._new = self._new, []
+        new = self._new[:]
+        del self._new[: len(new)]  # another thread may add to the list
         known = bool(self._trees)
         nodes: dict[str, None] = {}
         groups: list[PlainSpanFacts] = []
