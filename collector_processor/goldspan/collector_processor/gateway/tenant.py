@@ -241,9 +241,8 @@ class Tenant:
             return None
         engine = self.engine
         output = engine.poll(now, AT_ONCE)
-        return (
-            self._output(output) if engine is self.engine else None
-        )  # it may have failed at another session meanwhile
+        # Meanwhile it may have failed at another session, and there is a new one.
+        return self._output(output) if engine is self.engine else None
 
     def flush(self, now: float, *, end_of_input: bool) -> TenantOutput:
         """Return every turn that is ready, and release every span."""
