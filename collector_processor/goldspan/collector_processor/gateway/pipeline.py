@@ -215,6 +215,9 @@ class Intake:
 class GatewayPipeline:
     """Scores what it accepts and sends it through an exporter."""
 
+    _next_tick = _next_poll = _went_on_at = 0.0
+    _is_restoring = False
+
     def __init__(
         self,
         goldens: GoldenIndex,
@@ -244,7 +247,6 @@ class GatewayPipeline:
         """When it does; None while none has arrived."""
         self._postponed = deque[Callable[[float], object] | None]()
         """Work that concerns all sessions, while a large one is judged."""
-        self._next_tick = self._next_poll = self._went_on_at = 0.0
         self._delivery_results = deque[tuple[Sequence[PendingRequest], DeliveryResult]]()
         """Written by the threads of the dispatcher, noted by the worker."""
         self._noted = False
@@ -302,7 +304,6 @@ class GatewayPipeline:
             learner=self.learner,
             go_on=self._go_on,
         )
-        self._is_restoring = self._journal is not None
         if self._journal is not None:
             self._recover(self._journal)
         self._closing = threading.Event()
@@ -478,6 +479,7 @@ class GatewayPipeline:
 
     def _recover(self, journal: Journal) -> None:
         """Read what an earlier process left, and let the worker continue with it before anything else."""
+        self._is_restoring = True
         found = journal.recover(self._now() - self.settings.engine.trace_retention)
         for problem in found.problems:
             _logger.warning("%s", problem)
