@@ -215,7 +215,7 @@ class Intake:
 class GatewayPipeline:
     """Scores what it accepts and sends it through an exporter."""
 
-    _next_tick = _next_poll = _went_on_at = 0.0
+    _next_commit = _next_tick = _next_poll = _went_on_at = 0.0
     _is_restoring = False
 
     def __init__(
@@ -251,7 +251,6 @@ class GatewayPipeline:
         """Written by the threads of the dispatcher, noted by the worker."""
         self._noted = False
         """Whether there are noted deliveries that were not committed."""
-        self._next_commit = 0.0
         self._flushed = threading.Event()
         """Everything was judged before the end."""
         self._logged: set[tuple[str, str]] = set()
