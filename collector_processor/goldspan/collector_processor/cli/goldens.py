@@ -14,6 +14,7 @@ import click
 from goldspan.collector_processor.cli import input_output
 from goldspan.collector_processor.golden_tools import golden_differences, writing
 from goldspan.collector_processor.golden_tools.checking import check_goldens
+from goldspan.collector_processor.golden_tools.covering import suite_coverage
 from goldspan.collector_processor.golden_tools.inference.inferred_document import RuleQuestion
 from goldspan.collector_processor.golden_tools.proposing import propose
 from goldspan.collector_processor.golden_tools.recording import Recorded, recorded_set
@@ -37,6 +38,7 @@ from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable
 from goldspan.scoring.goldens.json_schema import golden_set_schema
 from goldspan.scoring.json_values import shown_name
 from goldspan.scoring.sessions import JsonValue, Session
+from goldspan.scoring.tool_definitions import load_tools
 from goldspan.scoring.wording import counted, listed, printable
 
 _OUTPUT = click.option("-o", "--output", metavar="FILE", help="Write to this .yaml, .yml, .json or .jsonl file.")
@@ -269,6 +271,38 @@ def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: 
                 click.echo(printable(str(finding)))
             click.echo(f"{counted(len(index.goldens), 'golden')} checked, {counted(len(findings), 'finding')}")
         input_output.end(mistakes, int(bool(findings)))
+
+
+@goldens.command()
+@click.argument("golden_files", nargs=1, metavar="GOLDENS")
+@click.argument("traces", nargs=-1, metavar="[TRACES]...")
+@click.option("--tools", "tools", metavar="FILE", help="Definitions of the tools, in any provider's format.")
+@click.option("--format", "as_format", type=click.Choice(["text", "json"]), default="text", help="Text or JSON.")
+def coverage(golden_files: str, traces: tuple[str, ...], *, tools: str | None, as_format: str) -> None:
+    """Say which tools, parameters, listed values and failures goldens exercise, and what they leave out.
+
+    Tools are those that TRACES declare or call, or that --tools defines. With TRACES also what sessions did that no
+    golden has, and definitions that changed meanwhile.
+
+    Exit codes: 0 everything is exercised; 1 something is not; 2 wrong usage, or a file cannot be read.
+    """
+    if not (traces or tools):
+        raise click.UsageError("name traces, or definitions with --tools")
+    mistakes: Sequence[object] = ()
+    sessions: list[Session] = []
+    with input_output.file_errors():
+        index, declared = load_goldens(golden_files), load_tools(tools) if tools else None
+        if traces:
+            with trace_files(traces) as files:
+                sessions = _sessions(files)
+            mistakes = files.mistakes
+        found = suite_coverage(index, sessions, declared)
+        if as_format == "json":
+            input_output.write_json(found.to_json())
+        else:
+            for line in found.lines():
+                click.echo(printable(line))
+        input_output.end(mistakes, int(not found.is_whole))
 
 
 @goldens.command()
