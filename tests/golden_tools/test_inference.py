@@ -154,6 +154,22 @@ def test_writing_calls_are_judged_and_reading_calls_are_free() -> None:
     assert failed(found, *runs_of(1, *lists)) == [False, False, True, True, True]
 
 
+def test_the_hint_of_an_mcp_server_says_which_tools_read() -> None:
+    tools = [
+        {"name": "order", "inputSchema": {}, "annotations": {"readOnlyHint": True}},
+        {"name": "get_lock", "inputSchema": {}, "annotations": {"readOnlyHint": False}},
+    ]
+    sessions = [
+        Session(one.id, (Turn(one.turns[0].calls, start=FIRST, tool_definitions=captured(json.dumps(tools))),))
+        for one in tasks_of(lambda task, run: [*[book(name="order", x=run)] * run, book(name="get_lock", x=task)])
+    ]
+    found = record(sessions, "set")
+    assert (found.document["reads"], found.document["writes"]) == (["order"], ["get_lock"])
+    right = [book(name="get_lock", x=1)]
+    lists = right, [*right, book(name="order", x=9)], [], [*right, book(name="get_lock", x=2)]
+    assert failed(found, *runs_of(1, *lists)) == [False, False, True, True]
+
+
 def test_ways_that_runs_took_are_alternatives() -> None:
     found = record(runs_of(1, [book(x=1), book(name="pay", y=1)], [book(x=1)], [book(x=1)]), "set")
     [golden] = found.document["goldens"]

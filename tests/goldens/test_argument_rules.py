@@ -291,3 +291,30 @@ def test_what_a_set_forbids_holds_in_every_golden() -> None:
     assert [label(first, BOOKED, ToolCall("pay", {"amount": amount})) for amount in (100, 101)] == ["pass", "fail"]
     other = Session("t", (Turn((BOOKED,)), Turn((ToolCall("delete_room"),))))
     assert [turn.verdict.label for turn in score_session(second, other).turns][:2] == ["pass", "fail"]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "place", "meant"),
+    [
+        ({"tools": {"bok": {"args": {"x": "numeric"}}}}, "tools.bok", "book"),
+        ({"tools": {"book": {"args": {"pryce": "numeric"}}}}, "tools.book.args.pryce", "price"),
+        ({"perArgStrategies": {"prize": "numeric"}}, "perArgStrategies.prize", "price"),
+    ],
+)
+def test_a_misspelt_name_in_a_criterion_is_a_mistake(criterion: Any, place: str, meant: str) -> None:
+    goldens = [{"session": "s", "calls": [{"name": "book", "args": {"price": 1}}]}]
+    with pytest.raises(GoldenFileError) as caught:
+        load_goldens({"golden_set": "g", "criterion": criterion, "goldens": goldens})
+    wrong = place.rpartition(".")[2]
+    assert f"criterion.{place}: no golden of this set has {wrong}: did you mean `{meant}`?" in str(caught.value)
+
+
+def test_a_criterion_may_name_what_no_golden_has() -> None:
+    criterion = {
+        "tools": {"cancel": {"args": {"x": "numeric"}}, "b": {}},
+        "per_arg_strategies": {"city": "exact", "/price": "exact"},
+    }
+    goldens = [{"session": "s", "calls": [{"name": "book", "args": {"price": 1}}]}]
+    assert load_goldens(
+        {"golden_set": "g", "aliases": {"book": ["b"]}, "criterion": criterion, "goldens": goldens}
+    ).goldens

@@ -31,6 +31,7 @@ _SEPARATORS = ("-", ".", "_", "/", ":")
 """Between the name of a tool and that of its server, plugin or class."""
 _DEEPEST = 6
 _MOST_DEFINITIONS = 2_000
+_READ_ONLY = "readOnlyHint"
 
 
 Definitions = str | Path | Mapping[str, Any] | Sequence[Any]
@@ -110,6 +111,8 @@ class ToolDefinition(Struct, frozen=True):
     description: str = ""
     schema: Mapping[str, Any] | None = None
     """The JSON Schema of its parameters; None if it declares none."""
+    read_only: bool | None = None
+    """What MCP's `readOnlyHint` says; None: nothing."""
 
 
 def definitions_in(value: JsonValue) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -132,11 +135,24 @@ def tools_in(value: JsonValue) -> Iterator[ToolDefinition]:
             name, description = item.get("name"), item.get("description")
             if isinstance(name, str) and (schema is not None or _is_bare(item)):
                 text = description if isinstance(description, str) else ""
-                yield ToolDefinition(name, text, None if schema is None else _inner(schema))
+                yield ToolDefinition(name, text, None if schema is None else _inner(schema), _read_only(item))
                 continue
         inner = list(item.values()) if is_mapping(item) else item if is_sequence(item) else ()
         if depth < _DEEPEST:
             waiting.extend((element, depth + 1) for element in reversed(inner))
+
+
+def _read_only(item: Mapping[str, Any]) -> bool | None:
+    hints = item.get("annotations")
+    hint = hints.get(_READ_ONLY) if is_mapping(hints) else None
+    return hint if isinstance(hint, bool) else None
+
+
+def read_only_hints(turns: Iterable[Turn]) -> Mapping[str, bool]:
+    """Return what MCP's `readOnlyHint` says of tools, by name."""
+    lists = (one for one in lists_of(turns) if not isinstance(one.raw, str) or _READ_ONLY in one.raw)
+    tools = (tool for one in lists for tool in tools_in(one.value))
+    return {tool.name: tool.read_only for tool in tools if tool.read_only is not None}
 
 
 def _is_bare(item: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ default.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from pydantic.alias_generators import to_camel, to_snake
@@ -395,6 +396,36 @@ def _arguments_in(goldens: JsonValue, aliases: Mapping[str, str]) -> dict[str, s
                 known.setdefault(aliases.get(name, name), set()).update(args if is_mapping(args) else ())
             waiting += [one[field] for field in ("turns", "calls", "any_of", "parallel") if field in one]
     return known
+
+
+_SURELY_MEANT = 0.8
+"""How alike a name in a criterion is to one that goldens have, if it is that one misspelt: a set need not have each."""
+
+
+def misspelt(criterion: JsonValue, goldens: JsonValue, aliases: Mapping[str, str], note: Note) -> None:
+    """Note a tool or an argument in a set's criterion that no golden has, where one that goldens have was meant."""
+    known = _arguments_in(goldens, aliases) if is_mapping(criterion) else {}
+    every = {name for of_tool in known.values() for name in of_tool}
+    for field in ("per_arg_strategies", "perArgStrategies"):
+        for name in _inside(criterion, field):
+            _check_name(name, every, (field, name), note)
+    tools = _inside(criterion, "tools")
+    for tool, rules in tools.items():
+        _check_name(tool, {*known, *aliases}, ("tools", tool), note)
+        for name in _inside(rules, "args"):
+            _check_name(name, known.get(aliases.get(tool, tool), set()), ("tools", tool, "args", name), note)
+
+
+def _inside(value: JsonValue, key: str) -> Mapping[str, JsonValue]:
+    inside: JsonValue = value.get(key) if is_mapping(value) else None
+    return inside if is_mapping(inside) else {}
+
+
+def _check_name(name: JsonValue, known: set[str], where: ValuePath, note: Note) -> None:
+    written = isinstance(name, str) and name not in known and name[:1] != "/"
+    near = get_close_matches(name, known, n=1, cutoff=_SURELY_MEANT) if written else ()
+    if near:
+        note(where, f"no golden of this set has {name}: did you mean `{near[0]}`?")
 
 
 def _place_of(

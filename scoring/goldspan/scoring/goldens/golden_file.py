@@ -582,6 +582,12 @@ class GoldenSetEntry(_Entry):
             key = rules.keys.get((str(way[1]), str(way[3]))) if len(way) > 3 else None
             mistakes.add(("arguments",) if key is None else ("arguments", key, *way[4:]), message)
 
+        criteria_and_rules.misspelt(
+            value.get("criterion"),
+            value.get("goldens"),
+            _aliases_of(value),
+            lambda way, message: mistakes.add(("criterion", *way), message),
+        )
         own = super()._with_own_fields(value, criterion, mistakes)
         return (
             criteria_and_rules.inherit(own, {"tools": rules.tools}, criteria_and_rules.SET_LEVEL, (), of_rule)
@@ -594,14 +600,17 @@ def _rules_of(
     document: Mapping[str, Any], note: criteria_and_rules.Note = _say_nothing
 ) -> criteria_and_rules.RulesOfSet:
     """Read the rules for arguments in a golden set, which may be wrong in other places."""
-    given, aliases = document.get("arguments"), document.get("aliases")
+    given = document.get("arguments")
     if not is_mapping(given):
         return criteria_and_rules.NO_RULES
-    names: Mapping[str, str] = {}
-    if aliases is not None:
+    return criteria_and_rules.read_rules(given, document.get("goldens"), _aliases_of(document), note)
+
+
+def _aliases_of(document: Mapping[str, Any]) -> Mapping[str, str]:
+    if (aliases := document.get("aliases")) is not None:
         with suppress(PydanticCustomError, ValidationError):
-            names = golden_file_values.read_aliases(aliases)
-    return criteria_and_rules.read_rules(given, document.get("goldens"), names, note)
+            return golden_file_values.read_aliases(aliases)
+    return {}
 
 
 def read_golden_set(document: JsonValue, notes: documents.MistakeCollector, defaults: CriterionMapping) -> GoldenSet:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from goldspan.collector_processor.golden_tools.inference.matcher_ladder import is_surely_generated
-from goldspan.collector_processor.golden_tools.inference.task_runs import Field, RecordedTask, SeenCall, only_reads
+from goldspan.collector_processor.golden_tools.inference.task_runs import Field, RecordedTask, SeenCall
 from goldspan.scoring.comparison import canonical
 from goldspan.scoring.json_values import is_sequence
 from goldspan.scoring.sessions import JsonValue
@@ -21,6 +21,11 @@ class CallCluster:
     tool: str
     calls: Mapping[int, SeenCall]
     """By the number of the run in its task."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether its tool only reads."""
+        return next(iter(self.calls.values())).reads
 
     def without(self, run: int) -> CallCluster:
         """Return the cluster without the call of one run."""
@@ -57,7 +62,7 @@ def divided_lists(tasks: Sequence[RecordedTask]) -> DividedLists:
     """Return the lists that runs of one task divide among calls in several ways, with the same elements in all."""
     found: dict[str, Field] = {}
     for task in tasks:
-        for tool in dict.fromkeys(call.name for run in task.runs for call in run.calls if not only_reads(call.name)):
+        for tool in dict.fromkeys(call.name for run in task.runs for call in run.calls if not call.reads):
             of_runs = [calls for run in task.runs if (calls := [call for call in run.calls if call.name == tool])]
             if len(set(map(len, of_runs))) > 1:
                 fields = frozenset[Field].intersection(*(frozenset(call.args) for calls in of_runs for call in calls))
@@ -116,7 +121,7 @@ def _of_tool(task: RecordedTask, tool: str, divided: Field | None) -> Iterator[C
             for mine, call in enumerate(calls)
             for its, cluster in enumerate(clusters)
         )
-        placed = _best_first(pairs[: bisect_left(pairs, (0,))] if only_reads(tool) else pairs)
+        placed = _best_first(pairs[: bisect_left(pairs, (0,))] if calls and calls[0].reads else pairs)
         for mine, its in placed.items():
             clusters[its][number] = calls[mine]
         clusters += [{number: call} for mine, call in enumerate(calls) if mine not in placed]

@@ -102,8 +102,11 @@ def golden_document(inferred: InferredSet, name: str) -> InferredDocument:
     comments: dict[ValuePath, Sequence[str]] = {}
     document["criterion"] = {"ordered": False, "failed_calls": "ignore"}
     document["other_writes"] = "forbid"
-    if not all(only_reads(use.tool) == (use.reads or use.incidental) for use in inferred.tools.values()):
-        document["reads"] = sorted(use.tool for use in inferred.tools.values() if use.reads or use.incidental)
+    free = {use.tool: use.reads or use.incidental for use in inferred.tools.values()}
+    if not all(only_reads(tool) == reads for tool, reads in free.items()):
+        document["reads"] = sorted(tool for tool, reads in free.items() if reads)
+        if writes := sorted(tool for tool, reads in free.items() if not reads and only_reads(tool)):
+            document["writes"] = writes
     if rules.rules:
         document["arguments"] = {}
         for argument, rule in sorted(rules.rules.items()):

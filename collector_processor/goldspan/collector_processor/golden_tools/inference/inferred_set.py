@@ -118,11 +118,11 @@ class InferredSet:
 def infer(tasks: Sequence[task_runs.RecordedTask], hidden: frozenset[str] = frozenset()) -> InferredSet:
     """Infer goldens of tasks from their runs; of arguments named in `hidden` no value is written."""
     tasks = task_runs.taken_apart(tasks)
-    reading = {tool: task_runs.only_reads(tool) for tool in task_runs.tools_of(tasks)}
+    reading = {call.name: call.reads for task in tasks for run in task.runs for call in run.calls}
     divided = divided_lists(tasks)
     clustered = [cluster_calls(task, divided) for task in tasks]
     rules = learn_arguments(clustered, {tool for tool, only in reading.items() if not only}, hidden)
-    tools = {tool: _use(tool, clustered, rules, reads=only) for tool, only in reading.items()}
+    tools = {tool: _use(tool, clustered, rules, reads=only) for tool, only in sorted(reading.items())}
     return InferredSet(clustered, rules, tools, hidden, divided)
 
 
@@ -151,7 +151,7 @@ def _is_left_out_alone(tool: str, task: TaskCalls) -> bool:
     """Whether two runs of a task differ in that one calls a tool, and in no other call that changes something."""
     made: defaultdict[frozenset[int], set[bool]] = defaultdict(set)
     for run in range(task.runs):
-        of_run = [at for at, one in enumerate(task.clusters) if run in one.calls and not task_runs.only_reads(one.tool)]
+        of_run = [at for at, one in enumerate(task.clusters) if run in one.calls and not one.reads]
         others = frozenset(at for at in of_run if task.clusters[at].tool != tool)
         made[others].add(len(others) < len(of_run))
     return any(len(found) > 1 for found in made.values())

@@ -7,7 +7,7 @@ Arguments that are objects are taken apart into fields: `{"payment": {"amount": 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -19,6 +19,7 @@ from goldspan.scoring.json_values import is_mapping, is_sequence, pointer_to
 from goldspan.scoring.matchers.matcher import dollar_keys
 from goldspan.scoring.messages import as_text
 from goldspan.scoring.sessions import CallHistory, Capture, EarlierCalls, JsonValue, Session, ToolCall
+from goldspan.scoring.tool_definitions import read_only_hints
 from goldspan.scoring.tool_effects import ToolEffect, tool_effect
 
 Field = tuple[str, ...]
@@ -85,6 +86,11 @@ class SeenCall:
                         yield ValueOrigin(tool, ".".join(name)), passed
 
     @property
+    def reads(self) -> bool:
+        """Whether its tool only reads, as MCP's hint says, else its name."""
+        return self.run.reads(self.name)
+
+    @property
     def earlier(self) -> EarlierCalls:
         """The calls before it, as matchers see them."""
         return self.run.history.before(self.call)
@@ -126,12 +132,20 @@ class TaskRun:
             if call.rejected or call.error is not None or call.arguments is None:
                 continue
             once = call.name, canonical(dict(call.arguments))
-            if only_reads(call.name) and once in seen:
+            if self.reads(call.name) and once in seen:
                 continue
             seen.add(once)
             known = {name: value for name, value in call.arguments.items() if name not in call.argument_captures}
             args = dict(_fields(call.name, known, self.objects))
             self.calls.append(SeenCall(call.name, args, call, position, self))
+
+    def reads(self, tool: str) -> bool:
+        """Whether a tool only reads, as MCP's hint says, else its name."""
+        return self._hints.get(tool, only_reads(tool))
+
+    @cached_property
+    def _hints(self) -> Mapping[str, bool]:
+        return read_only_hints(self.session.turns)
 
     @cached_property
     def history(self) -> CallHistory:
@@ -238,8 +252,3 @@ class RecordedTask:
     def without(self, run: TaskRun) -> RecordedTask:
         """Return the task without a run."""
         return RecordedTask(self.join, [one for one in self.runs if one is not run])
-
-
-def tools_of(tasks: Iterable[RecordedTask]) -> list[str]:
-    """Return the tools that were called, by name."""
-    return sorted({call.name for task in tasks for run in task.runs for call in run.calls})
