@@ -48,12 +48,15 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
 
 METRICS = sorted(BUILT_IN_METRICS.keys() - {MAIN_METRIC})
 
+INSTANTS = ("2026-03-01", "2026-12-01T19:30", "19:30")
+DAYS: tuple[Any, ...] = ("today", "next monday", "start of next month", {"days": 1}, {"days": 0, "time": "09:00Z"})
+
 Matcher = Callable[[Random, Any], Any]
 MATCHERS: dict[str, Matcher] = {
     "$any_of": lambda pick, value: {"$any_of": [drawn_value(pick, value), None]},
     "$regex": lambda _, value: {"$regex": "(?s).*"} if isinstance(value, str) else value,
     "$approx": lambda _, value: {"$approx": 2, "tolerance": 1} if isinstance(value, int) else value,
-    "$datetime": lambda _, value: {"$datetime": "2026-03-01", "tolerance": "1d"} if isinstance(value, str) else value,
+    "$datetime": lambda pick, value: {"$datetime": pick.choice(INSTANTS)} if isinstance(value, str) else value,
     "$contains": lambda _, value: {"$contains": value},
     "$casefold": lambda _, value: {"$casefold": value.upper() if isinstance(value, str) else value},
     "$type": lambda _, __: {"$type": ["string", "number", "object", "array", "null"]},
@@ -65,7 +68,8 @@ MATCHERS: dict[str, Matcher] = {
     "$alphanumeric": lambda _, value: {"$alphanumeric": value},
     "$key_facts": lambda _, value: {"$key_facts": value} if isinstance(value, str) and value.strip() else value,
     "$generated": lambda pick, value: {"$generated": pick.choice(["token", "counter", "timestamp"])},
-    "$date": lambda pick, value: {"$date": pick.choice(["today", {"days": 1}])} if isinstance(value, str) else value,
+    "$date": lambda pick, value: {"$date": pick.choice(DAYS)} if isinstance(value, str) else value,
+    "$not": lambda pick, value: {"$not": pick.choice([None, value])},
     "$mentions": lambda _, value: {"$mentions": ["get_weather.city"]} if isinstance(value, str) else value,
     "$literal": lambda _, value: {"$literal": value},
 }
@@ -102,16 +106,35 @@ def drawn_goldens(seed: int, sessions: Sequence[Session]) -> GoldenIndex:
             "golden_set": "drawn",
             "criterion": drawn_criterion(pick),
             "goldens": goldens,
+            **({"forbidden": [pick.choice(FORBIDDEN)]} if pick.random() < 0.2 else {}),
             **({"arguments": rules} if (rules := _rules(pick, goldens)) and pick.random() < 0.3 else {}),
         }
     )
 
 
+RULES: tuple[dict[str, Any], ...] = (
+    {"$casefold": True},
+    {"$alphanumeric": True, "optional": True},
+    {"weight": 0},
+    {"$key_facts": True},
+    {"$unordered": True},
+    {"$datetime": True},
+    {"$approx": True, "tolerance": 0.01},
+    {"$generated": "token", "always": True},
+    {"$date": "next monday", "always": True},
+    {"$mentions": ["get_weather.city"], "always": True},
+    {"$any_of": [1, {"$absent": True}], "always": True, "optional": True},
+)
+FORBIDDEN = (
+    {"name": "*", "status": "unrecovered", "forbidden": True},
+    {"name": "book_*", "agent": "researcher", "forbidden": True},
+)
+
+
 def _rules(pick: Random, goldens: Any) -> dict[str, Any]:
     """Rules for some of the arguments that goldens have."""
     named = sorted(set(_arguments_of(goldens)))
-    rules = ({"$casefold": True}, {"$alphanumeric": True, "optional": True}, {"weight": 0}, {"$key_facts": True})
-    return {name: pick.choice(rules) for name in pick.sample(named, min(2, len(named)))}
+    return {name: pick.choice(RULES) for name in pick.sample(named, min(2, len(named)))}
 
 
 def _arguments_of(expected: Any) -> Iterator[str]:
@@ -196,7 +219,11 @@ def _expected(pick: Random, call: ToolCall, turn: Turn, before: Sequence[ToolCal
                 args[name] = drawn_value(pick, _escaped(value))
         if before and given and pick.random() < 0.5:
             args[pick.choice(sorted(given))] = _from_result(pick, before, list(given.values()))
-    expected = {"name": call.name, "args": args}
+    expected: dict[str, Any] = {"name": call.name, "args": args}
+    if pick.random() < 0.1:
+        expected["status"] = "succeeded"
+    if call.agent and pick.random() < 0.1:
+        expected["agent"] = call.agent
     return {**expected, "optional": True} if pick.random() < 0.1 else expected
 
 

@@ -12,11 +12,10 @@ from typing import NamedTuple
 from goldspan.collector_processor.golden_tools.inference import inferred_document
 from goldspan.collector_processor.golden_tools.inference.inferred_set import InferredSet, infer
 from goldspan.collector_processor.golden_tools.inference.run_groups import RunGroup, group_runs, writable_user_text
-from goldspan.collector_processor.golden_tools.inference.task_runs import RecordedTask, TaskRun
+from goldspan.collector_processor.golden_tools.inference.task_runs import RecordedTask, TaskRun, holds_name
 from goldspan.collector_processor.golden_tools.trying import that_accepts_its_runs
 from goldspan.collector_processor.golden_tools.writing import Comments, is_json
 from goldspan.collector_processor.replay.hints import NO_SESSION_ID
-from goldspan.scoring.comparison import equal
 from goldspan.scoring.errors import GoldenFileError
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.goldens.documents import ValuePath
@@ -29,7 +28,6 @@ from goldspan.scoring.wording import counted
 
 PRESENT: JsonValue = {"$present": True}
 """What stands for a value that is not to be written: the argument is there, whatever its value."""
-ABSENT: JsonValue = {"$absent": True}
 _SHORTEST_SECRET = 4
 """Shorter values stand in any text."""
 
@@ -313,14 +311,8 @@ def _redacted(value: JsonValue, redact: frozenset[str]) -> JsonValue:
     if not is_mapping(value):
         return value
     if LITERAL in value:
-        return PRESENT if _mentions(value, redact) else value
+        return PRESENT if holds_name(value, redact) else value
     return {name: PRESENT if name in redact else _redacted(item, redact) for name, item in value.items()}
-
-
-def _mentions(value: JsonValue, names: frozenset[str]) -> bool:
-    if is_sequence(value):
-        return any(_mentions(item, names) for item in value)
-    return is_mapping(value) and (not names.isdisjoint(value) or any(_mentions(item, names) for item in value.values()))
 
 
 # A turn as a golden writes it.
@@ -355,15 +347,6 @@ def written_call(call: RecordedCall) -> WrittenPart:
     lines = [f"{shown_name(name)}: {why} when this was recorded" for name, why in call.unknown.items()]
     value = {"name": call.name, "args": call.args} if call.args else {"name": call.name}
     return WrittenPart(value, {(): lines} if lines else {})
-
-
-def any_of(values: Iterable[JsonValue]) -> list[JsonValue]:
-    """Return the values that differ as JSON, in the order they came."""
-    seen: list[JsonValue] = []
-    for value in values:
-        if not any(equal(one, value) for one in seen):
-            seen.append(value)
-    return seen
 
 
 def choices(value: JsonValue) -> list[JsonValue]:

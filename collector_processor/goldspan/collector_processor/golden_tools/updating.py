@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from goldspan.collector_processor.golden_tools.golden_differences import NOTHING, CallPlace, Change, TraceDifference
-from goldspan.collector_processor.golden_tools.inference.matcher_ladder import of_values_alone
-from goldspan.collector_processor.golden_tools.recording import ABSENT, any_of, choices, refusal
+from goldspan.collector_processor.golden_tools.inference.matcher_ladder import ABSENT, distinct, of_values_alone
+from goldspan.collector_processor.golden_tools.recording import choices, refusal
 from goldspan.collector_processor.golden_tools.writing import golden_set_text, is_json
 from goldspan.collector_processor.golden_tools.yaml_editing import (
     Edit,
@@ -102,10 +102,10 @@ def _combined(runs: Sequence[Sequence[Change]]) -> Iterator[Change]:
     for changes in _alike(runs):
         first = replace(changes[0], scored=any(change.scored for change in changes))
         if first.path:
-            sides = any_of(ABSENT if change.after is NOTHING else change.after for change in changes)
+            sides = distinct(ABSENT if change.after is NOTHING else change.after for change in changes)
             if len(changes) < len(runs):
                 before = [ABSENT] if first.before is NOTHING else choices(first.before)
-                sides = any_of([*before, *sides])
+                sides = distinct([*before, *sides])
             after = of_values_alone(sides)
             yield replace(first, after=NOTHING if after == ABSENT else after)
         elif len(changes) >= len(runs) or not first.tool:

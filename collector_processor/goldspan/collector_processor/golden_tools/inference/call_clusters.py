@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from goldspan.collector_processor.golden_tools.inference.matcher_ladder import is_surely_generated
-from goldspan.collector_processor.golden_tools.inference.task_runs import Field, RecordedTask, SeenCall
+from goldspan.collector_processor.golden_tools.inference.task_runs import Field, RecordedTask, SeenCall, bag_of
 from goldspan.scoring.comparison import canonical
 from goldspan.scoring.json_values import is_sequence
 from goldspan.scoring.sessions import JsonValue
@@ -73,9 +72,7 @@ def divided_lists(tasks: Sequence[RecordedTask]) -> DividedLists:
 def _is_divided(of_runs: Sequence[Sequence[SeenCall]], field: Field) -> bool:
     if not all(is_sequence(call.args[field]) for calls in of_runs for call in calls):
         return False
-    bags = {
-        frozenset(Counter(canonical(one) for call in calls for one in call.args[field]).items()) for calls in of_runs
-    }
+    bags = {bag_of([one for call in calls for one in call.args[field]]) for calls in of_runs}
     return len(bags) == 1 and all(len(_joined(calls, field)) == 1 for calls in of_runs)
 
 
@@ -138,11 +135,7 @@ def _best_first(pairs: Sequence[tuple[float, int, int, int]]) -> dict[int, int]:
 
 
 def _keys(call: SeenCall) -> dict[tuple[str, ...], object]:
-    return {field: _unordered_key(value) for field, value in call.args.items()}
-
-
-def _unordered_key(value: JsonValue) -> object:
-    return frozenset(map(canonical, value)) if is_sequence(value) else canonical(value)
+    return {field: bag_of(value) if is_sequence(value) else canonical(value) for field, value in call.args.items()}
 
 
 def _alike(one: Mapping[tuple[str, ...], object], other: Mapping[tuple[str, ...], object]) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from goldspan.collector_processor.golden_tools.inference.call_clusters import CallCluster, TaskCalls
 from goldspan.collector_processor.golden_tools.inference.inferred_set import InferredSet
 from goldspan.collector_processor.golden_tools.inference.learned_rules import Argument, LearnedRule
-from goldspan.collector_processor.golden_tools.inference.matcher_ladder import BY_NAME
+from goldspan.collector_processor.golden_tools.inference.matcher_ladder import ABSENT, BY_NAME
 from goldspan.collector_processor.golden_tools.inference.task_runs import Field, only_reads
 from goldspan.collector_processor.golden_tools.writing import Comments
 from goldspan.scoring.goldens.documents import ValuePath
@@ -21,7 +21,6 @@ from goldspan.scoring.wording import counted, listed
 _OF_OWN_VALUE = ("$alphanumeric", "$unordered", "$key_facts", "$datetime", "$approx")
 """Matchers that a rule writes around the value of each golden."""
 _DIVIDED = "; in one call or in several"
-_ABSENT: JsonValue = {"$absent": True}
 _IGNORE: JsonValue = {"$ignore": True}
 
 
@@ -81,7 +80,7 @@ class _SetRules:
         name = _matcher_of(value)
         if name and name in rule and not has_dollar_keys(value[name]):
             return True, value[name]
-        return True, {"$any_of": [value, _ABSENT]} if rule.get("optional") and name not in ("", "$ignore") else value
+        return True, {"$any_of": [value, ABSENT]} if rule.get("optional") and name not in ("", "$ignore") else value
 
 
 def _matcher_of(value: JsonValue) -> str:

@@ -6,7 +6,7 @@ is forbidden. Calls that only read are expected only where runs hardly ever diff
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -88,19 +88,14 @@ class InferredSet:
             if self.tools[cluster.tool].expected
             and (not self.tools[cluster.tool].reads or len(cluster.calls) == task.runs)
         ]
-        lists: dict[tuple[int, ...], int] = {}
-        for run in range(task.runs):
-            made = tuple(index for index, (cluster, _) in enumerate(expected) if run in cluster.calls)
-            lists[made] = lists.get(made, 0) + 1
-        found = [[expected[index] for index in made] for made in sorted(lists, key=lambda made: (-lists[made], made))]
+        found = _lists_of_runs(expected, task.runs)
         for tool in dict.fromkeys(cluster.tool for cluster, _ in expected if self.tools[cluster.tool].optional):
             without = ([one for one in made if one[0].tool != tool] for made in list(found))
             found += [made for made in without if made not in found]
         for one in [one for one in expected if one[0].tool in self.divided]:
             parts = list(self._in_parts(*one))
-            found += [
-                [other for other in made if other is not one] + ways for made in found if one in made for ways in parts
-            ]
+            whole = [[other for other in made if other is not one] for made in found if one in made]
+            found += [made + ways for made in whole for ways in parts]
         return found[:_MOST_LISTS]
 
     def _in_parts(
@@ -113,6 +108,12 @@ class InferredSet:
         for parts in in_parts(bare) if is_sequence(bare) else ():
             written = [{**value, "$unordered": part} if is_mapping(value) else part for part in parts]
             yield [(replace(cluster), {**expected, name: part}) for part in written]
+
+
+def _lists_of_runs(expected: Sequence[ExpectedInTask], runs: int) -> list[list[ExpectedInTask]]:
+    """Return the calls that runs made of those that are expected, the most common list first."""
+    lists = Counter(tuple(at for at, one in enumerate(expected) if run in one[0].calls) for run in range(runs))
+    return [[expected[index] for index in made] for made, _ in lists.most_common()]
 
 
 def infer(tasks: Sequence[task_runs.RecordedTask], hidden: frozenset[str] = frozenset()) -> InferredSet:

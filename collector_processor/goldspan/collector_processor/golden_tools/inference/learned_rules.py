@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from goldspan.collector_processor.golden_tools.inference.call_clusters import CallCluster, TaskCalls
 from goldspan.collector_processor.golden_tools.inference.matcher_ladder import (
+    ABSENT,
     BY_NAME,
     EDGES,
     FORMS,
@@ -27,7 +28,12 @@ from goldspan.collector_processor.golden_tools.inference.matcher_ladder import (
     distances,
     is_surely_generated,
 )
-from goldspan.collector_processor.golden_tools.inference.task_runs import Field, SeenCall, ValueOrigin
+from goldspan.collector_processor.golden_tools.inference.task_runs import (
+    Field,
+    SeenCall,
+    ValueOrigin,
+    holds_name,
+)
 from goldspan.scoring.comparison import canonical
 from goldspan.scoring.json_values import is_mapping, is_number, is_sequence
 from goldspan.scoring.matchers.kinds.prose import WrittenText
@@ -48,8 +54,6 @@ _LITTLE = 0.001
 _OFTEN_SAID, _SOMETIMES = 6, 0.3
 """So many texts, and this share of all, say what a run's own call passed or got, where it was made."""
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
-_ABSENT: JsonValue = {"$absent": True}
-
 Argument = tuple[str, Field]
 """A tool, and a field of its arguments."""
 Place = tuple[Sequence[JsonValue], Sequence[SeenCall]]
@@ -97,7 +101,7 @@ class LearnedRule:
 
 
 def learn_arguments(
-    tasks: Sequence[TaskCalls], writes: Set[str], hidden: Set[str] = frozenset()
+    tasks: Sequence[TaskCalls], writes: Set[str], hidden: frozenset[str] = frozenset()
 ) -> dict[Argument, LearnedRule]:
     """Return the rule of each argument that any run passed.
 
@@ -150,10 +154,11 @@ def _rule(
     *,
     optional: bool,
     writes: Set[str],
-    hidden: Set[str],
+    hidden: frozenset[str],
 ) -> LearnedRule:
     passed = sum(len(values) for values, _ in places)
-    if hidden and any(_holds_name((*argument[1], value), hidden) for values, _ in places for value in values):
+    named = not hidden.isdisjoint(argument[1])
+    if named or any(holds_name(value, hidden) for values, _ in places for value in values):
         return LearnedRule(*argument, PRESENT.name, PooledValues(), optional, 0, {}, passed, assumed=True)
     pool = _pooled(argument[1], places, together)
     failures: Counter[str] = Counter()
@@ -168,13 +173,6 @@ def _rule(
     }
     form, assumed = _choose(places, pool, fitting, failures, tried, writes)
     return LearnedRule(*argument, form, pool, optional, tried, dict(failures), passed, assumed)
-
-
-def _holds_name(value: JsonValue, names: Set[str]) -> bool:
-    """Whether a name is among the steps of a field, or is a key anywhere in a value."""
-    if is_sequence(value):
-        return any(one in names if isinstance(one, str) else _holds_name(one, names) for one in value)
-    return is_mapping(value) and (not names.isdisjoint(value) or any(_holds_name(one, names) for one in value.values()))
 
 
 def _try_out(
@@ -427,7 +425,7 @@ def expected_arguments(cluster: CallCluster, rules: Mapping[Argument, LearnedRul
             continue
         expected = rule.expected([call.args[field] for call in having], having)
         optional = rule.optional or len(having) < len(calls)
-        found[field] = {"$any_of": [expected, _ABSENT]} if optional else expected
+        found[field] = {"$any_of": [expected, ABSENT]} if optional else expected
     inside = {field[:at] for field in found for at in range(1, len(field))}
     for (tool, field), rule in rules.items():
         if tool == cluster.tool and rule.optional and field not in found and field[:-1] in inside:

@@ -7,13 +7,12 @@ it accepts another run's value is asked of the matcher itself.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from goldspan.collector_processor.golden_tools.inference.task_runs import SeenCall, ValueOrigin, has_parts
+from goldspan.collector_processor.golden_tools.inference.task_runs import SeenCall, ValueOrigin, bag_of, has_parts
 from goldspan.scoring.comparison import ValueRule, canonical, comparison, equal, instant_of
 from goldspan.scoring.errors import MatcherError
 from goldspan.scoring.grounding.dates import is_date
@@ -25,6 +24,7 @@ from goldspan.scoring.matchers.matcher import has_dollar_keys
 from goldspan.scoring.matchers.reading import matches, read_arguments
 from goldspan.scoring.sessions import JsonValue
 
+ABSENT: JsonValue = {"$absent": True}
 _EXACT = ValueRule("exact", comparison("exact"))
 
 
@@ -81,11 +81,17 @@ def accepts(expected: JsonValue, value: JsonValue, call: SeenCall) -> bool:
 
 def any_of(values: Sequence[JsonValue], written: Callable[[JsonValue], JsonValue] = escape_literal) -> JsonValue:
     """Return an expected value that accepts each of these, as `written` writes it."""
+    seen = distinct(map(written, values))
+    return seen[0] if len(seen) == 1 else {"$any_of": seen}
+
+
+def distinct(values: Iterable[JsonValue]) -> list[JsonValue]:
+    """Return the values that differ as JSON, in the order they came."""
     seen: list[JsonValue] = []
-    for value in map(written, values):
+    for value in values:
         if not any(equal(one, value) for one in seen):
             seen.append(value)
-    return seen[0] if len(seen) == 1 else {"$any_of": seen}
+    return seen
 
 
 def _exact(seen: SeenValues) -> JsonValue:
@@ -151,12 +157,8 @@ def _near(seen: SeenValues) -> JsonValue:
 def _unordered(seen: SeenValues) -> JsonValue:
     if not all(is_sequence(value) for value in seen.values):
         return None
-    kept = {_bag(value): value for value in reversed(seen.values)}
+    kept = {bag_of(value): value for value in reversed(seen.values)}
     return any_of(list(kept.values()), lambda one: {"$unordered": escape_literal(one)})
-
-
-def _bag(value: Sequence[JsonValue]) -> frozenset[tuple[object, int]]:
-    return frozenset(Counter(map(canonical, value)).items())
 
 
 def _common_keys(seen: SeenValues) -> JsonValue:
@@ -166,7 +168,7 @@ def _common_keys(seen: SeenValues) -> JsonValue:
     cut = [
         [{key: item[key] for key in item if key in seen.pool.common_keys} for item in value] for value in seen.values
     ]
-    kept = {_bag(value): value for value in reversed(cut)}
+    kept = {bag_of(value): value for value in reversed(cut)}
     return any_of(list(kept.values()), lambda one: {"$unordered": escape_literal(one), "common_keys": True})
 
 
@@ -290,7 +292,7 @@ def of_values_alone(values: Sequence[JsonValue]) -> JsonValue:
                 return {"$generated": kind}
         seen = SeenValues(values, ())
         prose = all(isinstance(value, str) and len(value.split()) > _FEW_WORDS for value in values)
-        for fit in (_spelling, _unordered, *((_key_facts,) if prose else ())):
+        for fit in (_spelling, _same_instant, _amount, _unordered, *((_key_facts,) if prose else ())):
             expected = fit(seen)
             if expected is not None and "$any_of" not in expected:
                 return expected

@@ -236,6 +236,18 @@ def _is_short(value: JsonValue) -> bool:
     return not isinstance(value, str) or (1 < len(value) <= 60 and len(value.split()) <= 3)
 
 
+def holds_name(value: JsonValue, names: frozenset[str]) -> bool:
+    """Whether one of these names is a key anywhere in a value."""
+    if is_sequence(value):
+        return any(holds_name(one, names) for one in value) if names else False
+    return is_mapping(value) and (not names.isdisjoint(value) or any(holds_name(one, names) for one in value.values()))
+
+
+def bag_of(value: Sequence[JsonValue]) -> frozenset[tuple[object, int]]:
+    """Return the elements of a list without their order."""
+    return frozenset(Counter(map(canonical, value)).items())
+
+
 def has_parts(value: JsonValue) -> bool:
     """Whether a value is an object or a list."""
     return is_mapping(value) or is_sequence(value)
