@@ -18,12 +18,7 @@ from msgspec.structs import replace
 
 from goldspan.scoring.grounding.leaves import argument_name
 from goldspan.scoring.json_values import plain
-from goldspan.scoring.metrics.argument_profile import (
-    Learning,
-    ToolParameterProfile,
-    is_systematic,
-    observations,
-)
+from goldspan.scoring.metrics import argument_profile
 from goldspan.scoring.metrics.call_scores import RunningScore
 from goldspan.scoring.metrics.session_metrics import PROFILE_METRIC, ChosenMetric, KeptMetric, score_metrics
 from goldspan.scoring.result_words import GROUNDING, judged_calls, kind_words
@@ -77,7 +72,7 @@ class RankedFinding(Struct, frozen=True):
     @property
     def systematic(self) -> bool:
         """Whether so many sessions have it that it is no mistake of theirs."""
-        return is_systematic(self.sessions, self.of)
+        return argument_profile.is_systematic(self.sessions, self.of)
 
     @property
     def rank(self) -> float:
@@ -219,16 +214,16 @@ def with_own_profile(results: Sequence[SessionResult]) -> tuple[SessionResult, .
     }
     if any(one.name == PROFILE_METRIC for result in results for one in result.metrics):
         return tuple(results)
-    learning = Learning()
+    learning = argument_profile.Learning()
     for metric in grounded.values():
         learning.add_observed(
-            list(observations(call.call, _agent_of(metric, turn, call), call.findings))
+            list(argument_profile.observations(call.call, _agent_of(metric, turn, call), call.findings))
             for turn, call in judged_calls(metric)
         )
     profile = learning.profile
     if not any(map(profile.knows, profile.sessions)):
         return tuple(results)
-    chosen = [ChosenMetric(ToolParameterProfile(profile=profile))]
+    chosen = [ChosenMetric(argument_profile.ToolParameterProfile(profile=profile))]
     return tuple(
         _judged(result, grounded[index], chosen) if index in grounded else result
         for index, result in enumerate(results)

@@ -27,15 +27,8 @@ from msgspec.structs import replace
 
 from goldspan.collector_processor.judge import model_clients
 from goldspan.scoring.errors import SettingsError
+from goldspan.scoring.metrics import judge
 from goldspan.scoring.metrics.argument_profile import Profile
-from goldspan.scoring.metrics.judge import (
-    ACCURACY,
-    JudgeAnswer,
-    NoAnswer,
-    Question,
-    ToolParameterAccuracy,
-    parse_answer,
-)
 from goldspan.scoring.metrics.profile_file import load_profile
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import MetricScore, Range
@@ -54,10 +47,10 @@ class AnswerCache:
     def __init__(self, path: Path | None) -> None:
         """Open the file, or make it. Raises SettingsError."""
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, JudgeAnswer] = OrderedDict()
+        self._kept: OrderedDict[str, judge.JudgeAnswer] = OrderedDict()
         self._file = None if path is None else _opened(path)
 
-    def get(self, key: str) -> JudgeAnswer | None:
+    def get(self, key: str) -> judge.JudgeAnswer | None:
         """Return the answer kept for a key."""
         with self._lock:
             if (found := self._kept.get(key)) is not None:
@@ -69,9 +62,9 @@ class AnswerCache:
                 row = self._file.execute("SELECT accurate, reasoning FROM answers WHERE key = ?", (key,)).fetchone()
             except sqlite3.Error:
                 return None
-            return None if row is None else JudgeAnswer(bool(row[0]), str(row[1]))
+            return None if row is None else judge.JudgeAnswer(bool(row[0]), str(row[1]))
 
-    def put(self, key: str, answer: JudgeAnswer) -> None:
+    def put(self, key: str, answer: judge.JudgeAnswer) -> None:
         """Keep an answer."""
         with self._lock:
             self._kept[key] = answer
@@ -83,7 +76,7 @@ class AnswerCache:
                     self._file.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row)
 
 
-def key_of(question: Question, identity: str) -> str:
+def key_of(question: judge.Question, identity: str) -> str:
     """Return the key of a question to a model: a hash of all that the answer depends on."""
     asked = [identity, question.messages, question.answer.name, question.answer.schema]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
@@ -237,7 +230,7 @@ class Judge:
     A metric that blocks while the model is asked. In an event loop use `await judge.score(session)`.
     """
 
-    name = ACCURACY
+    name = judge.ACCURACY
     description = "The share of calls whose arguments a model finds faithful to the conversation."
     range = Range(0.0, 1.0)
     needs = frozenset(("context", "tool_definitions"))
@@ -261,7 +254,7 @@ class Judge:
         self.options: model_clients.JudgeOptions = model_clients.judge_options(given)
         self.usage = JudgeUsage(self.options.budget, clock)
         """What was used so far."""
-        self.metric = ToolParameterAccuracy(
+        self.metric = judge.ToolParameterAccuracy(
             self.ask,
             preset=self.options.preset,
             when=self.options.when,
@@ -298,14 +291,14 @@ class Judge:
         told.metric = replace(self.metric, tools=tools)
         return told
 
-    def noting(self, note: Callable[[NoAnswer], object]) -> Judge:
+    def noting(self, note: Callable[[judge.NoAnswer], object]) -> Judge:
         """Return this judge, which also notes each question without an answer. Budget, usage and cache are shared."""
         noting = copy(self)
 
-        def ask(questions: Sequence[Question]) -> list[JudgeAnswer | NoAnswer]:
+        def ask(questions: Sequence[judge.Question]) -> list[judge.JudgeAnswer | judge.NoAnswer]:
             answers = self.ask(questions)
             for one in answers:
-                if isinstance(one, NoAnswer):
+                if isinstance(one, judge.NoAnswer):
                     note(one)
             return answers
 
@@ -317,7 +310,7 @@ class Judge:
         """For how many seconds the model is not asked, since it gave no reply again and again."""
         return max(0.0, self._paused_until - self._clock())
 
-    def ask(self, questions: Sequence[Question]) -> list[JudgeAnswer | NoAnswer]:
+    def ask(self, questions: Sequence[judge.Question]) -> list[judge.JudgeAnswer | judge.NoAnswer]:
         """Put questions to the model, several at a time; an answer for each, in order."""
         if not questions:
             return []
@@ -329,31 +322,31 @@ class Judge:
                 futures = [threads.submit(copy_context().run, self._answer, one) for one in questions]
                 return [future.result() for future in futures]
 
-    def _answer(self, question: Question) -> JudgeAnswer | NoAnswer:
+    def _answer(self, question: judge.Question) -> judge.JudgeAnswer | judge.NoAnswer:
         self.usage.add(questions=1)
         key = key_of(question, self._client.identity)
         if (kept := self._cache.get(key)) is not None:
             self.usage.add(from_cache=1)
             return kept
         found = self._asked(question)
-        if isinstance(found, JudgeAnswer):
+        if isinstance(found, judge.JudgeAnswer):
             self._cache.put(key, found)
         else:
             self.usage.add(unanswered=1)
         return found
 
-    def _asked(self, question: Question) -> JudgeAnswer | NoAnswer:
+    def _asked(self, question: judge.Question) -> judge.JudgeAnswer | judge.NoAnswer:
         options, attempt, waited = self.options, 0, 0.0
-        failure, has_waited = NoAnswer("the model was not asked"), False
+        failure, has_waited = judge.NoAnswer("the model was not asked"), False
         while attempt < options.attempts:
             if self.paused_seconds:
-                return NoAnswer(
+                return judge.NoAnswer(
                     f"the model gave no reply to {_FAILURES_IN_A_ROW} questions, and is not asked for a while"
                 )
             try:
                 reply = self._reply(question, failure if attempt else None, has_waited=has_waited)
             except model_clients.ModelError as error:
-                failure = NoAnswer(error.message, error.detailed, final=not error.retry)
+                failure = judge.NoAnswer(error.message, error.detailed, final=not error.retry)
                 if error.wait is None:
                     attempt += 1
                     pause = _FIRST_PAUSE * 2.0 ** (attempt - 1) * self._random.uniform(0.5, 1.0)
@@ -366,15 +359,15 @@ class Judge:
                     break
                 self._sleep(min(pause, self.usage.seconds_left))
                 continue
-            if isinstance(reply, NoAnswer):
+            if isinstance(reply, judge.NoAnswer):
                 return reply
             with self._lock:
                 self._failures, self._pauses = 0, 0
-            if (answer := parse_answer(reply.content)) is not None:
+            if (answer := judge.parse_answer(reply.content)) is not None:
                 return answer
             said = reply.content if isinstance(reply.content, str) else ""
             wrong = "the model answers neither Yes nor No"
-            failure = NoAnswer(wrong, f"{wrong}: {said[:300]}", final=True)
+            failure = judge.NoAnswer(wrong, f"{wrong}: {said[:300]}", final=True)
             question = question.corrected(said)
             attempt += 1
         else:
@@ -383,8 +376,8 @@ class Judge:
         return failure
 
     def _reply(
-        self, question: Question, before: NoAnswer | None, *, has_waited: bool
-    ) -> model_clients.Reply | NoAnswer:
+        self, question: judge.Question, before: judge.NoAnswer | None, *, has_waited: bool
+    ) -> model_clients.Reply | judge.NoAnswer:
         """Make one attempt, when the pace and the budget allow it. Raises ModelError."""
         usage = self.usage
         estimate = sum(len(one["content"]) for one in question.messages) // _CHARACTERS_A_TOKEN
@@ -393,7 +386,7 @@ class Judge:
                 self._sleep(pause)
             if used_up := usage.take(estimate):
                 message = used_up if before is None else f"{used_up}; before: {before.message}"
-                return NoAnswer(message, final=self.options.budget.every is None)
+                return judge.NoAnswer(message, final=self.options.budget.every is None)
             try:
                 reply = self._client(question, min(self.options.timeout, max(usage.seconds_left, _SHORTEST)))
             except model_clients.ModelError:

@@ -23,17 +23,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from goldspan.scoring import json_values
 from goldspan.scoring.grounding.leaves import MAX_LEAVES, argument_name, without_numbers
-from goldspan.scoring.json_values import (
-    counted,
-    is_mapping,
-    is_number,
-    is_sequence,
-    pointer_to,
-    shown,
-    steps_of,
-    value_at,
-)
 from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningScore
 from goldspan.scoring.metrics.grounding import GENERATED, UNJUDGED, ToolParameterGrounding
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
@@ -286,13 +277,13 @@ def observations(call: ToolCall, agent: str, origins: Sequence[Finding]) -> Iter
         if hidden and path and path.split("/")[1] in hidden:
             continue
         yield Observation(Check(agent, tool, path, Family.TYPE), _type(value), place)
-        if is_mapping(value):
+        if json_values.is_mapping(value):
             for name in value:
-                step = pointer_to((str(name),))
+                step = json_values.pointer_to((str(name),))
                 yield Observation(Check(agent, tool, f"{path}{step}", Family.PASSED), _HERE, f"{place}{step}")
         elif isinstance(value, str):
             yield Observation(Check(agent, tool, path, Family.SHAPE), shape(value), place)
-        elif is_number(value):
+        elif json_values.is_number(value):
             sign = "negative" if value < 0 else "positive" if value else "zero"
             yield Observation(Check(agent, tool, path, Family.SIGN), sign, place)
     for origin in origins:
@@ -309,12 +300,12 @@ def _parts(value: Any) -> Iterator[tuple[str, str, Any]]:
         yield path, place, one
         if isinstance(one, (str, int, float)) or len(waiting) > MAX_LEAVES:
             continue
-        if is_mapping(one):
+        if json_values.is_mapping(one):
             for name, inner in one.items():
-                step = pointer_to((str(name),))
+                step = json_values.pointer_to((str(name),))
                 # Keys with a digit in them are ids.
                 waiting.append((f"{path}{'/*' if any(map(str.isdigit, step)) else step}", f"{place}{step}", inner))
-        elif is_sequence(one):
+        elif json_values.is_sequence(one):
             waiting += [(f"{path}/*", f"{place}/{index}", inner) for index, inner in enumerate(one)]
 
 
@@ -325,12 +316,12 @@ def _type(value: object) -> str:
         return "boolean"
     if isinstance(value, str):
         return "string"
-    return "number" if is_number(value) else "object" if is_mapping(value) else "array"
+    return "number" if json_values.is_number(value) else "object" if json_values.is_mapping(value) else "array"
 
 
 def _text(value: object) -> str | None:
     """Return what equal values have in common; None of what says little: flags, one character, prose."""
-    if isinstance(value, bool) or not (isinstance(value, str) or is_number(value)):
+    if isinstance(value, bool) or not (isinstance(value, str) or json_values.is_number(value)):
         return None
     text = str(value).strip().casefold() if isinstance(value, str) else f"{float(value):.9g}"
     return text if len(text) > 1 and len(text.split()) <= _WORDS_OF_TEXT else None
@@ -477,14 +468,14 @@ class Deviations:
             case Family.ORIGIN:
                 return f"from nowhere; it had an origin in {counts.get(_FOUND, 0):,} of {total:,} sessions"
             case Family.PASSED:
-                return f"an argument of this name is in {counted(total, 'session')}"
+                return f"an argument of this name is in {json_values.counted(total, 'session')}"
             case family:
                 return f"{family} {one.token}; {most} in {counts[most]:,} of {total:,} sessions"
 
 
 def _with_value(finding: Finding, arguments: Mapping[str, Any]) -> Finding:
     try:
-        value = shown(value_at(arguments, steps_of(finding.path)))
+        value = json_values.shown(json_values.value_at(arguments, json_values.steps_of(finding.path)))
     except LookupError:
         return finding
     return replace(finding, detailed=f"{value}: {finding.message}")

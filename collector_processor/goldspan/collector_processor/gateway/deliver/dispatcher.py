@@ -16,15 +16,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from goldspan.collector_processor.export_outage import Outage
-from goldspan.collector_processor.gateway.interfaces import (
-    MAX_SHOWN,
-    DeliveryResult,
-    Exporter,
-    ExportRequest,
-    Headers,
-    Refused,
-    Retry,
-)
+from goldspan.collector_processor.gateway import interfaces
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError
 from goldspan.collector_processor.gateway.settings.sections import Backoff
 from goldspan.collector_processor.http_client import describe
@@ -42,7 +34,7 @@ class PendingRequest:
     """A request that waits to be delivered. Its body may be on disk only until the attempt."""
 
     signal: Signal
-    headers: Headers
+    headers: interfaces.Headers
     size: int
     body: bytes | None
     load: Callable[[], bytes] | None = None
@@ -91,13 +83,13 @@ class OutageLog:
         self._destinations: dict[str, _Destination] = {}
         self._lock = threading.Lock()
 
-    def note(self, signal: Signal, result: DeliveryResult, waiting: int, waiting_bytes: int) -> None:
+    def note(self, signal: Signal, result: interfaces.DeliveryResult, waiting: int, waiting_bytes: int) -> None:
         """Note the result of an attempt, and how many requests and bytes wait after it."""
         address = self._addresses.get(signal, "")
         now = self._now()
         with self._lock:
             destination = self._destinations.setdefault(address, _Destination())
-            if isinstance(result, Retry):
+            if isinstance(result, interfaces.Retry):
                 if destination.outage.begins(now):
                     _logger.warning(
                         "the next receiver does not take requests: they wait and are sent again",
@@ -114,7 +106,7 @@ class OutageLog:
                         "waiting_bytes": waiting_bytes,
                     },
                 )
-            if isinstance(result, Refused):
+            if isinstance(result, interfaces.Refused):
                 refused = result.reason
             else:
                 refused = f"{result.rejected} rejected: {result.message}" if result.rejected else ""
@@ -126,7 +118,7 @@ class OutageLog:
                 )
 
 
-OnResult = Callable[[Sequence[PendingRequest], DeliveryResult], object]
+OnResult = Callable[[Sequence[PendingRequest], interfaces.DeliveryResult], object]
 """Called once for each request with its result and those that left with it, by the thread that delivered them."""
 
 
@@ -135,7 +127,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        exporter: Exporter,
+        exporter: interfaces.Exporter,
         on_result: OnResult,
         *,
         threads: int,
@@ -163,7 +155,7 @@ class Dispatcher:
         self._outages = outages
         self._max_memory = max_memory
         self._batch_bytes = batch_bytes
-        self._queues: dict[tuple[Signal, Headers], _TenantQueue] = {}
+        self._queues: dict[tuple[Signal, interfaces.Headers], _TenantQueue] = {}
         self._changed = threading.Condition()
         self._closed = False
         self.waiting = 0
@@ -240,23 +232,23 @@ class Dispatcher:
             else:
                 self._note_result(queue, together, result)
 
-    def _attempt(self, together: Sequence[PendingRequest]) -> DeliveryResult | None:
+    def _attempt(self, together: Sequence[PendingRequest]) -> interfaces.DeliveryResult | None:
         """Make one attempt; None if a body cannot be read now. What raises is reported and tried again."""
         signal, headers = together[0].signal, together[0].headers
         try:
             body = b"".join([pending.read_body() for pending in together])
         except BodyGoneError as error:
             self._on_failure("journal", error)
-            return Refused(f"the body can no longer be read: {error}")
+            return interfaces.Refused(f"the body can no longer be read: {error}")
         except BaseException as error:  # noqa: BLE001 - nothing may lose the request or end the thread
             self._on_failure("journal", error)
             return None
         try:
-            result = self._exporter.deliver(ExportRequest(signal, body, headers))
+            result = self._exporter.deliver(interfaces.ExportRequest(signal, body, headers))
         except BaseException as error:  # noqa: BLE001 - as above
             self._on_failure("delivery", error)
-            return Retry(None, describe(error)[:MAX_SHOWN])
-        if self._outages is not None and not (isinstance(result, Refused) and len(together) > 1):
+            return interfaces.Retry(None, describe(error)[: interfaces.MAX_SHOWN])
+        if self._outages is not None and not (isinstance(result, interfaces.Refused) and len(together) > 1):
             self._outages.note(signal, result, self.waiting, self.waiting_bytes)
         return result
 
@@ -313,17 +305,19 @@ class Dispatcher:
             self._changed.notify_all()
         return min((when for when, _ in self._unreadable), default=None)
 
-    def _note_result(self, queue: _TenantQueue, together: Sequence[PendingRequest], result: DeliveryResult) -> None:
+    def _note_result(
+        self, queue: _TenantQueue, together: Sequence[PendingRequest], result: interfaces.DeliveryResult
+    ) -> None:
         signal, headers = together[0].signal, together[0].headers
-        is_apart = isinstance(result, Refused) and len(together) > 1
+        is_apart = isinstance(result, interfaces.Refused) and len(together) > 1
         with self._changed:
             queue.busy -= 1
-            if is_apart or isinstance(result, Retry):
+            if is_apart or isinstance(result, interfaces.Retry):
                 queue.waiting.extendleft(reversed(together))
                 for pending in together:
                     pending.alone = pending.alone or is_apart
                     pending.attempts += 1
-            if isinstance(result, Retry):
+            if isinstance(result, interfaces.Retry):
                 # Attempts that fail together count once.
                 queue.failures += queue.resumes <= self._now() or not queue.failures
                 self.retries[signal] += 1
@@ -341,7 +335,7 @@ class Dispatcher:
                     self._remove(pending)
                 if not queue.waiting and not queue.busy:
                     self._queues.pop((signal, headers), None)
-        if not (is_apart or isinstance(result, Retry)):
+        if not (is_apart or isinstance(result, interfaces.Retry)):
             self._on_result(together, result)
 
     def _remove(self, pending: PendingRequest) -> None:

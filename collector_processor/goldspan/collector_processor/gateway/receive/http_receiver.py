@@ -30,41 +30,12 @@ from goldspan.collector_processor.gateway.interfaces import (
     status_as_json,
     tenant_name,
 )
-from goldspan.collector_processor.gateway.receive.clients import (
-    RefusedClients,
-    TenantRates,
-    tenant_labels,
-    with_implied,
-)
-from goldspan.collector_processor.gateway.receive.otlp_json_requests import (
-    JSON_BYTES_A_VALUE,
-    InvalidRequest,
-    TooManyValues,
-    json_to_protobuf,
-)
+from goldspan.collector_processor.gateway.receive import clients, otlp_json_requests
 from goldspan.collector_processor.gateway.settings.sections import TenantLimits
 from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving import http_server
 from goldspan.collector_processor.serving.admin import Sample
-from goldspan.collector_processor.serving.http_server import (
-    BearerTokens,
-    InFlightRequests,
-    LimitReached,
-    Receive,
-    RequestLimits,
-    Reservation,
-    Send,
-    headers_of,
-    path_of,
-    send_response,
-)
-from goldspan.mappers.readers.decompression import (
-    ENCODINGS,
-    CorruptBody,
-    DecompressedTooLarge,
-    DecompressionLimits,
-    decompress,
-    decompress_by_magic,
-)
+from goldspan.mappers.readers import decompression
 from goldspan.mappers.readers.otlp_protobuf import fields
 
 _logger = logging.getLogger("goldspan.gateway")
@@ -94,7 +65,7 @@ class ReceivedRequest:
     """The content encoding of the body. None: its first bytes tell."""
     headers: Headers
     """The headers to forward."""
-    reservation: Reservation
+    reservation: http_server.Reservation
     address: str = ""
     """Of the client."""
 
@@ -105,10 +76,10 @@ class RequestHandler:
     def __init__(
         self,
         accept: Callable[[ExportRequest], AcceptResult],
-        limits: RequestLimits,
+        limits: http_server.RequestLimits,
         workers: Executor,
         *,
-        tokens: BearerTokens | None = None,
+        tokens: http_server.BearerTokens | None = None,
         forwarded: Iterable[str] = (),
         tenant_limits: TenantLimits | None = None,
     ) -> None:
@@ -117,16 +88,16 @@ class RequestHandler:
         `accept` is called from many threads at once, and never raises.
         """
         self.limits = limits
-        self._tokens = tokens or BearerTokens()
-        self._rates = TenantRates(tenant_limits or TenantLimits())
-        self._refused = RefusedClients()
-        self.in_flight = InFlightRequests(limits)
+        self._tokens = tokens or http_server.BearerTokens()
+        self._rates = clients.TenantRates(tenant_limits or TenantLimits())
+        self._refused = clients.RefusedClients()
+        self.in_flight = http_server.InFlightRequests(limits)
         self.closing = False
         """Whether new requests are refused because the gateway shuts down."""
         self._accept = accept
         self._workers = workers
         self._forwarded = frozenset(forwarded)
-        self._decompression = DecompressionLimits(
+        self._decompression = decompression.DecompressionLimits(
             limits.max_request_bytes, limits.max_decompression_ratio, time.thread_time
         )
         self._lock = threading.Lock()
@@ -145,18 +116,18 @@ class RequestHandler:
             if not (value.isascii() and value.isprintable()):
                 message = f"header {name}: expected printable ASCII, since it is forwarded"
                 return OtlpResponse(RequestStatus.MALFORMED, message)
-        forwarded = with_implied(picked, allowed) if allowed else picked
+        forwarded = clients.with_implied(picked, allowed) if allowed else picked
         if isinstance(forwarded, OtlpResponse):
             return forwarded
         return self._rates.take(forwarded, "requests", 1) or self._rates.take(forwarded, "bytes", 0) or forwarded
 
-    def reserve(self, headers: Headers) -> Reservation | OtlpResponse:
+    def reserve(self, headers: Headers) -> http_server.Reservation | OtlpResponse:
         """Count a request before its body is read, or return why it is refused."""
         if self.closing:
             return OtlpResponse(RequestStatus.BUSY, "the gateway is shutting down", RETRY_AFTER_SECONDS)
         try:
             return self.in_flight.reserve(tenant_name(headers))
-        except LimitReached as reason:
+        except http_server.LimitReached as reason:
             return busy(reason)
 
     def _picked(self, headers: Mapping[str, str]) -> Headers:
@@ -177,7 +148,7 @@ class RequestHandler:
         protocol, signal = request.protocol, request.signal
         try:
             response = self._process(request)
-        except LimitReached as reason:
+        except http_server.LimitReached as reason:
             response = busy(reason)
         except Exception:
             _logger.exception("a request failed", extra={"protocol": protocol, "signal": signal})
@@ -190,24 +161,24 @@ class RequestHandler:
         """Return the response. Raises LimitReached."""
         try:
             if request.encoding is None:
-                body = decompress_by_magic(request.body, self._decompression)
+                body = decompression.decompress_by_magic(request.body, self._decompression)
             else:
-                body = decompress(request.body, request.encoding, self._decompression)
+                body = decompression.decompress(request.body, request.encoding, self._decompression)
             if body is not request.body:
                 request.reservation.grow(len(body))
-        except DecompressedTooLarge as reason:
+        except decompression.DecompressedTooLarge as reason:
             return OtlpResponse(RequestStatus.TOO_LARGE, f"body: {reason}")
-        except CorruptBody as reason:
+        except decompression.CorruptBody as reason:
             return OtlpResponse(RequestStatus.MALFORMED, f"body: {reason}")
         rejected, bad_fields, message = 0, 0, ""
         if request.protocol == "http/json":
             try:
-                max_values = self.limits.max_request_bytes // JSON_BYTES_A_VALUE
-                converted = json_to_protobuf(request.signal, body, max_values)
+                max_values = self.limits.max_request_bytes // otlp_json_requests.JSON_BYTES_A_VALUE
+                converted = otlp_json_requests.json_to_protobuf(request.signal, body, max_values)
                 request.reservation.grow(len(converted.body))
-            except InvalidRequest as reason:
+            except otlp_json_requests.InvalidRequest as reason:
                 return OtlpResponse(RequestStatus.MALFORMED, str(reason))
-            except TooManyValues as reason:
+            except otlp_json_requests.TooManyValues as reason:
                 return OtlpResponse(RequestStatus.TOO_LARGE, f"body: {reason}; send smaller requests")
             if len(converted.body) > self.limits.max_request_bytes:
                 message = f"body: as protobuf {len(converted.body):,} bytes, at most {self.limits.max_request_bytes:,}"
@@ -231,7 +202,7 @@ class RequestHandler:
     ) -> None:
         """Count a request that was refused before its body was read; the client says these headers of itself."""
         said = self._picked(headers)
-        of_token = with_implied(said, self._tokens.allowed(headers.get("authorization")) or {})
+        of_token = clients.with_implied(said, self._tokens.allowed(headers.get("authorization")) or {})
         self._count(protocol, signal, response, said if isinstance(of_token, OtlpResponse) else of_token, address)
 
     def _count(
@@ -255,7 +226,7 @@ class RequestHandler:
             requests = dict(self._requests)
             counted = [dict(one) for one in (self._bytes, self._dropped, self._bad_fields)]
         for (protocol, signal, outcome, headers), number in requests.items():
-            labels = {**_labels(protocol, signal), "outcome": outcome, **tenant_labels(headers)}
+            labels = {**_labels(protocol, signal), "outcome": outcome, **clients.tenant_labels(headers)}
             yield "goldspan_receiver_requests_total", labels, number
         yield from self._refused.samples()
         names = ("bytes_total", "dropped_items_total", "bad_fields_total")
@@ -312,10 +283,10 @@ class HttpReceiver:
     def __init__(self, handler: RequestHandler) -> None:
         self._handler = handler
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Mapping[str, Any], receive: http_server.Receive, send: http_server.Send) -> None:
         """Respond to one request."""
-        headers = headers_of(scope)
-        signal = PATHS.get(path_of(scope))
+        headers = http_server.headers_of(scope)
+        signal = PATHS.get(http_server.path_of(scope))
         protocol = _PROTOCOLS.get(headers.get("content-type", "").partition(";")[0].strip().lower())
         response: OtlpResponse | None
         client = scope.get("client")
@@ -334,7 +305,7 @@ class HttpReceiver:
             await respond(send, response, signal, as_json=protocol == "http/json")
 
     async def _export(
-        self, signal: Signal, protocol: str, headers: Mapping[str, str], receive: Receive, address: str
+        self, signal: Signal, protocol: str, headers: Mapping[str, str], receive: http_server.Receive, address: str
     ) -> OtlpResponse | None:
         """Receive one request. None means that the client disconnected."""
         request = await self._read(signal, protocol, headers, receive, address)
@@ -345,7 +316,7 @@ class HttpReceiver:
         return request
 
     async def _read(
-        self, signal: Signal, protocol: str, headers: Mapping[str, str], receive: Receive, address: str
+        self, signal: Signal, protocol: str, headers: Mapping[str, str], receive: http_server.Receive, address: str
     ) -> ReceivedRequest | OtlpResponse | None:
         """Check the headers, then read the body. None means that the client disconnected."""
         handler = self._handler
@@ -354,8 +325,10 @@ class HttpReceiver:
         if isinstance(forwarded, OtlpResponse):
             return forwarded
         encoding = headers.get("content-encoding", "").strip().lower() or "identity"
-        if encoding not in ENCODINGS:
-            return OtlpResponse(RequestStatus.UNSUPPORTED, f"content-encoding: expected one of {', '.join(ENCODINGS)}")
+        if encoding not in decompression.ENCODINGS:
+            return OtlpResponse(
+                RequestStatus.UNSUPPORTED, f"content-encoding: expected one of {', '.join(decompression.ENCODINGS)}"
+            )
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length[:20]) > max_bytes:
             return _too_large(max_bytes)
@@ -377,14 +350,14 @@ class HttpReceiver:
                     return _too_large(max_bytes)
                 try:
                     reservation.grow(len(part))
-                except LimitReached as reason:
+                except http_server.LimitReached as reason:
                     return busy(reason)
                 parts.append(part)
             on_refusal.pop_all()
         return ReceivedRequest(protocol, signal, b"".join(parts), encoding, forwarded, reservation, address)
 
 
-async def respond(send: Send, response: OtlpResponse, signal: Signal | None, *, as_json: bool) -> None:
+async def respond(send: http_server.Send, response: OtlpResponse, signal: Signal | None, *, as_json: bool) -> None:
     """Send a response in the encoding of its request. Refusals close the connection: the body may be unread."""
     as_json = as_json or signal is None
     body = status_as_json(response) if signal is None else encode_response(signal, response, as_json=as_json)
@@ -397,7 +370,7 @@ async def respond(send: Send, response: OtlpResponse, signal: Signal | None, *, 
         headers.append(("allow", "POST"))
     if response.status not in {RequestStatus.OK, RequestStatus.MALFORMED}:
         headers.append(("connection", "close"))
-    await send_response(send, response.status.http, headers, body)
+    await http_server.send_response(send, response.status.http, headers, body)
 
 
 def _too_large(max_bytes: int) -> OtlpResponse:

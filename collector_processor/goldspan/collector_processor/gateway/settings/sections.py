@@ -19,28 +19,7 @@ from pydantic import Field, model_validator
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.http_client import backoff
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.collector_processor.serving.field_types import (
-    Address,
-    AdminSection,
-    ClientTls,
-    Count,
-    Endpoint,
-    HeaderNames,
-    HeaderValues,
-    ListenAddress,
-    Log,
-    Paths,
-    Seconds,
-    Secret,
-    SecretText,
-    Section,
-    ServerTls,
-    SessionScoring,
-    Size,
-    Texts,
-    read_secret,
-    state_folder,
-)
+from goldspan.collector_processor.serving import field_types
 from goldspan.collector_processor.serving.http_server import RequestLimits
 from goldspan.collector_processor.sinks import LangfuseScores, MLflowScores, PhoenixScores
 from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
@@ -51,32 +30,32 @@ from goldspan.scoring.run import Scorer
 GRPC_PORT, HTTP_PORT = 4317, 4318
 
 
-class ReceiverToken(Secret):
+class ReceiverToken(field_types.Secret):
     """A bearer token that clients send, by the place where it is."""
 
-    tenants: Mapping[str, Texts] = Field(default_factory=dict[str, tuple[str, ...]])
+    tenants: Mapping[str, field_types.Texts] = Field(default_factory=dict[str, tuple[str, ...]])
     """Values of forwarded headers that it may send, as in `{x-scope-orgid: team-a}`. A single one need not be sent."""
 
 
-class Receivers(Section):
+class Receivers(field_types.Section):
     """Where the gateway receives OTLP, and from whom."""
 
-    grpc: Address = ListenAddress("127.0.0.1", GRPC_PORT)
+    grpc: field_types.Address = field_types.ListenAddress("127.0.0.1", GRPC_PORT)
     """Address of the OTLP/gRPC receiver; null turns it off."""
-    http: Address = ListenAddress("127.0.0.1", HTTP_PORT)
+    http: field_types.Address = field_types.ListenAddress("127.0.0.1", HTTP_PORT)
     """Address of the OTLP/HTTP receiver; null turns it off."""
-    tls: ServerTls | None = None
+    tls: field_types.ServerTls | None = None
     """Certificate of both receivers; null: no TLS."""
     tokens: tuple[ReceiverToken, ...] = ()
     """Accepted bearer tokens, each `{env: NAME}` or `{file: PATH}`, perhaps with `tenants: {x-scope-orgid: team-a}`."""
     allow_anonymous: bool = False
     """Allow an address beyond loopback without tokens and without client certificates."""
-    forward_headers: HeaderNames = ()
+    forward_headers: field_types.HeaderNames = ()
     """Request headers to forward. Their values identify a tenant: data of different tenants is never mixed."""
     trust_scores: bool = True
     """false: attributes, events and metrics under goldspan's names that a client sends are removed and counted."""
 
-    def addresses(self) -> Iterator[tuple[str, ListenAddress]]:
+    def addresses(self) -> Iterator[tuple[str, field_types.ListenAddress]]:
         """Yield name and address of each receiver that is on."""
         yield from ((name, one) for name, one in (("grpc", self.grpc), ("http", self.http)) if one is not None)
 
@@ -116,7 +95,7 @@ class Destination:
     timeout: float = 10.0
     """Seconds for one attempt."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    tls: ClientTls = field(default_factory=ClientTls)
+    tls: field_types.ClientTls = field(default_factory=field_types.ClientTls)
     connections: int = 8
     """Open at once, over HTTP."""
 
@@ -126,12 +105,12 @@ MAX_RETRY_AFTER_SECONDS = 3600.0
 """A longer Retry-After is cut to this: a wrong header must not stop delivery for days."""
 
 
-class Backoff(Section):
+class Backoff(field_types.Section):
     """How long delivery pauses after a failed attempt. A Retry-After from the back-end is used instead."""
 
-    initial: Seconds = 1.0
+    initial: field_types.Seconds = 1.0
     """Pause after the first failure. It doubles after each further failure."""
-    longest: Seconds = 60.0
+    longest: field_types.Seconds = 60.0
     """Longest pause, unless the back-end asks for a longer one."""
 
     def pause(self, failures: int, asked_seconds: float | None, random: Random) -> float:
@@ -145,44 +124,44 @@ class Backoff(Section):
         return backoff(failures, self.initial, self.longest, random.uniform)
 
 
-class SignalExport(Section):
+class SignalExport(field_types.Section):
     """Overrides of `export` for one signal."""
 
     enabled: bool = True
     """false: the signal is received, counted and dropped. For back-ends that do not support it."""
-    endpoint: Endpoint | None = None
+    endpoint: field_types.Endpoint | None = None
     """As in `export`. Here and below, null means the value of `export`."""
     protocol: Protocol | None = None
     """As in `export`."""
     compression: Compression | None = None
     """As in `export`."""
-    headers: HeaderValues | None = None
+    headers: field_types.HeaderValues | None = None
     """As in `export`, instead of the headers there."""
-    timeout: Seconds | None = None
+    timeout: field_types.Seconds | None = None
     """As in `export`."""
-    tls: ClientTls | None = None
+    tls: field_types.ClientTls | None = None
 
 
-class Export(Section):
+class Export(field_types.Section):
     """Where the gateway sends everything: received data with scores added, and its own events and metrics."""
 
-    endpoint: Endpoint
+    endpoint: field_types.Endpoint
     """A URL such as https://collector:4318; for HTTP `/v1/traces` and so on are added. `https` is TLS, for gRPC too."""
     protocol: Protocol = "http/protobuf"
     """`http/protobuf` or `grpc`."""
     compression: Compression = "gzip"
     """`gzip` (level 1), `zstd` (HTTP only) or `none`."""
-    headers: HeaderValues = Field(default_factory=dict[str, SecretText])
+    headers: field_types.HeaderValues = Field(default_factory=dict[str, field_types.SecretText])
     """Headers of every request. A value is text, `{env: NAME}` or `{file: PATH}`."""
-    timeout: Seconds = 10.0
+    timeout: field_types.Seconds = 10.0
     """Timeout of one attempt."""
-    concurrency: Count = 4
+    concurrency: field_types.Count = 4
     """Requests sent at once."""
-    batch_delay: Seconds | None = 0.1
+    batch_delay: field_types.Seconds | None = 0.1
     """How long an acknowledged request waits for others: they are worked on together, and leave as one request of at
     most 1 MiB. null: each at once and by itself."""
     retry: Backoff = Backoff()
-    tls: ClientTls = ClientTls()
+    tls: field_types.ClientTls = field_types.ClientTls()
     traces: SignalExport = SignalExport()
     logs: SignalExport = SignalExport()
     metrics: SignalExport = SignalExport()
@@ -202,7 +181,7 @@ class Export(Section):
             protocol=effective("protocol"),
             compression=effective("compression"),
             timeout=effective("timeout"),
-            headers={name: read_secret(value, environ) for name, value in effective("headers").items()},
+            headers={name: field_types.read_secret(value, environ) for name, value in effective("headers").items()},
             tls=effective("tls"),
             connections=self.concurrency,
         )
@@ -222,17 +201,17 @@ class Export(Section):
         return self
 
 
-class Scoring(SessionScoring):
+class Scoring(field_types.SessionScoring):
     """When turns and sessions are scored, and which spans wait for that."""
 
-    max_spans: Count = 1_000_000
+    max_spans: field_types.Count = 1_000_000
     """Spans in memory. Beyond it the least recently active session is scored as incomplete and dropped."""
-    max_held_bytes: Size = 64 << 20
+    max_held_bytes: field_types.Size = 64 << 20
     """Spans that wait for scores. Beyond it those that waited longest are sent without scores."""
-    max_text_bytes: Size = 256 << 20
+    max_text_bytes: field_types.Size = 256 << 20
     """Messages, results and definitions of tools in memory, where a metric asks for them. Beyond it those of quiet
     sessions are dropped, and what comes for these later is scored as incomplete."""
-    max_tenants: Count = 64
+    max_tenants: field_types.Count = 64
     """Tenants (sets of forwarded headers) in memory. Beyond it the least recently active one is scored and dropped."""
 
     @model_validator(mode="before")
@@ -249,27 +228,27 @@ class Scoring(SessionScoring):
     """A file of options for a model that is asked about each call when its session is over, as for `goldspan score`."""
 
 
-class TenantLimits(Section):
+class TenantLimits(field_types.Section):
     """What each tenant may send. Beyond it this tenant is answered with 429, and no other."""
 
     requests_per_second: Annotated[float, Field(gt=0)] | None = None
     """Requests a second, on average over ten seconds; null: any number."""
-    bytes_per_second: Size | None = None
+    bytes_per_second: field_types.Size | None = None
     """Bytes of bodies as received, likewise."""
-    max_sessions: Count | None = None
+    max_sessions: field_types.Count | None = None
     """Open sessions. Beyond it requests have to wait until sessions were dropped: `scoring.retention`."""
 
 
-class ProfileSection(Section):
+class ProfileSection(field_types.Section):
     """What is normal for the agents' arguments, learnt from the sessions that the gateway sees, by tenant."""
 
-    learn: Seconds
+    learn: field_types.Seconds
     """For how long since the first start: `7d`. The profile is written every five minutes, and only written."""
     folder: Path | None = None
     """Where `profile.yaml`, or one file a tenant, is written; null: `profiles` in the state folder."""
 
 
-class JournalSection(Section):
+class JournalSection(field_types.Section):
     """Acknowledged requests on disk, until they are delivered."""
 
     enabled: bool = True
@@ -278,57 +257,57 @@ class JournalSection(Section):
     """A folder that no other gateway uses; null: `journal` in the state folder."""
     sync: Literal["normal", "full"] = "normal"
     """`normal` survives the end of the process. `full` survives power loss, and waits for the disk at every request."""
-    max_bytes: Size = 1 << 30
+    max_bytes: field_types.Size = 1 << 30
     """Size on disk. From three quarters of it requests are answered with 503 and Retry-After."""
-    max_memory: Size = 128 << 20
+    max_memory: field_types.Size = 128 << 20
     """Bodies in memory that wait for delivery. Without a journal, all bodies that may wait."""
-    max_backlog: Size = 64 << 20
+    max_backlog: field_types.Size = 64 << 20
     """Acknowledged bodies that are not processed yet. Beyond it requests are answered with 503 and Retry-After."""
 
 
-class DeadLettersSection(Section):
+class DeadLettersSection(field_types.Section):
     """Requests that a back-end refused with a status that is not retryable."""
 
     enabled: bool = True
     """Keep them in files. They are counted in any case."""
     folder: Path | None = None
     """null: `dead-letters` in the state folder."""
-    max_files: Count = 1000
+    max_files: field_types.Count = 1000
     """Requests that are kept."""
-    max_bytes: Size = 256 << 20
+    max_bytes: field_types.Size = 256 << 20
     """Size of all of them. Beyond it the oldest are removed."""
 
 
-class PhoenixSink(Section):
+class PhoenixSink(field_types.Section):
     """Arize Phoenix: annotations of spans, traces and sessions."""
 
-    endpoint: Endpoint
+    endpoint: field_types.Endpoint
     """Its web address, such as http://localhost:6006."""
-    api_key: SecretText | None = None
+    api_key: field_types.SecretText | None = None
     """null: the variable PHOENIX_API_KEY, if it is set."""
 
 
-class MLflowSink(Section):
+class MLflowSink(field_types.Section):
     """MLflow: feedback on spans and traces."""
 
-    endpoint: Endpoint
+    endpoint: field_types.Endpoint
     """The tracking server, such as http://localhost:5000."""
-    token: SecretText | None = None
+    token: field_types.SecretText | None = None
     """null: the variable MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD."""
 
 
-class LangfuseSink(Section):
+class LangfuseSink(field_types.Section):
     """Langfuse: scores of observations, traces and sessions."""
 
-    endpoint: Endpoint
+    endpoint: field_types.Endpoint
     """Its address, such as https://cloud.langfuse.com."""
-    public_key: SecretText | None = None
+    public_key: field_types.SecretText | None = None
     """null: the variable LANGFUSE_PUBLIC_KEY."""
-    secret_key: SecretText | None = None
+    secret_key: field_types.SecretText | None = None
     """null: the variable LANGFUSE_SECRET_KEY."""
 
 
-class Sinks(Section):
+class Sinks(field_types.Section):
     """Back-ends that receive scores through their own APIs, besides the export. Results of all tenants go there."""
 
     phoenix: PhoenixSink | None = None
@@ -338,8 +317,8 @@ class Sinks(Section):
     def feed(self, environ: Mapping[str, str]) -> ScoreSinks:
         """Return what sends scores to all of them, secrets read. Raises SettingsError."""
 
-        def read(value: str | Secret | None) -> str | None:
-            return None if value is None else read_secret(value, environ)
+        def read(value: str | field_types.Secret | None) -> str | None:
+            return None if value is None else field_types.read_secret(value, environ)
 
         exporters: dict[str, PhoenixScores | MLflowScores | LangfuseScores] = {}
         if (phoenix := self.phoenix) is not None:
@@ -401,18 +380,18 @@ class PipelineSettings:
         return _BATCH_BYTES if self.batch_delay else 0
 
 
-class GatewaySettings(Section):
+class GatewaySettings(field_types.Section):
     """Top-level settings."""
 
-    goldens: Paths = ()
+    goldens: field_types.Paths = ()
     """Golden files and folders. Without any, sessions are scored by metrics that need no golden: `scoring.metrics`."""
     criterion: Path | None = None
     """The criterion that golden sets inherit."""
-    watch_files: Seconds | None = 5.0
+    watch_files: field_types.Seconds | None = 5.0
     """How often goldens, secrets and certificates are checked for changes; null: reload only on SIGHUP."""
     receivers: Receivers = Receivers()
     export: Export
-    admin: AdminSection = AdminSection()
+    admin: field_types.AdminSection = field_types.AdminSection()
     limits: RequestLimits = RequestLimits()
     tenant_limits: TenantLimits = TenantLimits()
     scoring: Scoring = Scoring()
@@ -420,8 +399,8 @@ class GatewaySettings(Section):
     journal: JournalSection = JournalSection()
     dead_letters: DeadLettersSection = DeadLettersSection()
     sinks: Sinks = Sinks()
-    log: Log = Log()
-    shutdown_timeout: Seconds = 30.0
+    log: field_types.Log = field_types.Log()
+    shutdown_timeout: field_types.Seconds = 30.0
     """Longest time that a shutdown scores and delivers what is left. The rest stays in the journal."""
 
     def scorer(self) -> Scorer:
@@ -444,7 +423,7 @@ class GatewaySettings(Section):
 
     def pipeline(self, environ: Mapping[str, str]) -> PipelineSettings:
         """Return the settings of the pipeline. Raises FileError and SettingsError as `scorer` does."""
-        state = state_folder(environ)
+        state = field_types.state_folder(environ)
         scoring, journal, dead_letters = self.scoring, self.journal, self.dead_letters
         return PipelineSettings(
             hold=scoring.hold,
@@ -478,7 +457,7 @@ class GatewaySettings(Section):
             overrides: SignalExport = getattr(self.export, signal)
             parts = urlsplit(overrides.endpoint or self.export.endpoint)
             address = own.get(parts.port or (443 if parts.scheme == "https" else 80))
-            target = ListenAddress(parts.hostname or "", 1)
+            target = field_types.ListenAddress(parts.hostname or "", 1)
             if address is not None and address.port and (target.is_loopback or target.host == address.host):
                 raise ValueError(
                     f"`export` leads back to this gateway, which listens on {address}: name the next receiver"

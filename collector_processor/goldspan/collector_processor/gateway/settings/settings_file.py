@@ -16,15 +16,7 @@ from goldspan.collector_processor.gateway.settings.sections import GatewaySettin
 from goldspan.collector_processor.serving.field_types import Secret, Section
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.field_docstrings import field_docstrings
-from goldspan.scoring.goldens.documents import (
-    MistakeCollector,
-    Unreadable,
-    ValuePath,
-    nearest,
-    path_text,
-    read_text,
-    read_yaml,
-)
+from goldspan.scoring.goldens import documents
 from goldspan.scoring.json_values import is_dict, is_list, is_sequence, shown
 
 PREFIX = "GOLDSPAN_"
@@ -73,11 +65,11 @@ def load_settings(path: Path | None, environ: Mapping[str, str], top: type[Secti
         FileError: every mistake, each with file, line and field, or with its variable.
 
     """
-    collector = MistakeCollector("settings" if path is None else str(path))
+    collector = documents.MistakeCollector("settings" if path is None else str(path))
     document: dict[str, Any] = {}
     if path is not None:
-        with suppress(Unreadable):
-            content = read_yaml(read_text(path, collector), collector)
+        with suppress(documents.Unreadable):
+            content = documents.read_yaml(documents.read_text(path, collector), collector)
             if is_dict(content):
                 document = content
             elif content is not None:
@@ -136,7 +128,9 @@ def _misspelt(document: object, environ: Mapping[str, str], top: type[Section]) 
             yield Mistake("environment", name, f"no setting has this variable{hint}")
 
 
-def variables(section: type[Section] = GatewaySettings, above: ValuePath = ()) -> Iterator[tuple[str, ValuePath]]:
+def variables(
+    section: type[Section] = GatewaySettings, above: documents.ValuePath = ()
+) -> Iterator[tuple[str, documents.ValuePath]]:
     """Yield variable and path of each field whose value fits on one line."""
     for name, field in section.model_fields.items():
         where = (*above, name)
@@ -154,9 +148,11 @@ def section_in(annotation: object) -> type[Section] | None:
     return next((section for one in get_args(annotation) if (section := section_in(one)) is not None), None)
 
 
-def _apply_variables(document: dict[str, Any], environ: Mapping[str, str], top: type[Section]) -> dict[ValuePath, str]:
+def _apply_variables(
+    document: dict[str, Any], environ: Mapping[str, str], top: type[Section]
+) -> dict[documents.ValuePath, str]:
     """Put the values of variables into the document. Return the variable of each path that has one."""
-    overridden: dict[ValuePath, str] = {}
+    overridden: dict[documents.ValuePath, str] = {}
     for variable, where in variables(top):
         text = environ.get(variable, "")
         if not text:
@@ -171,7 +167,7 @@ def _apply_variables(document: dict[str, Any], environ: Mapping[str, str], top: 
     return overridden
 
 
-def _describe(detail: ErrorDetails, document: object, top: type[Section]) -> tuple[ValuePath, str]:
+def _describe(detail: ErrorDetails, document: object, top: type[Section]) -> tuple[documents.ValuePath, str]:
     """Return the path and the message of one of pydantic's errors."""
     kind, where, context = detail["type"], _path_in(document, detail["loc"]), detail.get("ctx", {})
     if kind == "missing":
@@ -200,16 +196,16 @@ def _describe(detail: ErrorDetails, document: object, top: type[Section]) -> tup
 
 def _describe_unknown(name: str, section: type[Section] | None, top: type[Section]) -> str:
     known = list(section.model_fields) if section is not None else []
-    if near := nearest(name, known):
+    if near := documents.nearest(name, known):
         return f"unknown field: did you mean `{near}`?"
-    elsewhere = [path_text(where) for _, where in variables(top) if where[-1] == name]
+    elsewhere = [documents.path_text(where) for _, where in variables(top) if where[-1] == name]
     if elsewhere:
         top_level = "" if "." in elsewhere[0] else " at the top of the settings"
         return f"unknown field here: did you mean `{elsewhere[0]}`{top_level}?"
     return f"unknown field: there are {', '.join(known)}"
 
 
-def _path_in(document: object, steps: tuple[int | str, ...]) -> ValuePath:
+def _path_in(document: object, steps: tuple[int | str, ...]) -> documents.ValuePath:
     """Return the steps that exist in the document. Pydantic's paths also name the alternatives of a union."""
     path: list[str | int] = []
     for step in steps:
@@ -223,7 +219,7 @@ def _path_in(document: object, steps: tuple[int | str, ...]) -> ValuePath:
     return tuple(path)
 
 
-def _section_at(where: ValuePath, top: type[Section]) -> type[Section] | None:
+def _section_at(where: documents.ValuePath, top: type[Section]) -> type[Section] | None:
     section: type[Section] | None = top
     for step in where:
         field = section.model_fields.get(step) if section is not None and isinstance(step, str) else None
