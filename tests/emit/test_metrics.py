@@ -171,7 +171,7 @@ def test_sessions_without_a_golden_are_one_counter(measured: Measured, emitter: 
 
 def test_points_use_declared_names_only(measured: Measured, emitter: MetricEmitter) -> None:
     for detail in (given.ALIGNED, given.MISSING, given.UNEXPECTED, replace(given.TURN, verdict=given.UNKNOWN)):
-        emitter.record([given.evaluation(detail)])
+        emitter.record([given.evaluation(detail)], [given.evaluation(detail)])
     for instrument in names.METRICS:
         points = measured.points(instrument.shown)
         assert points, instrument.shown

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
-from goldspan.collector_processor.engine.evaluations import evaluations_of
+from goldspan.collector_processor.engine.evaluations import digest_of, evaluations_of
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.assembly.runs import AssemblySettings
@@ -233,6 +233,8 @@ class Law(RuleBasedStateMachine):
         self.newest: dict[str, Evaluation] = {}
         self.released: Counter[Any] = Counter()
         self.held: set[Any] = set()
+        self.counted: Counter[tuple[str, str]] = Counter()
+        """What counters say: what became final, less what did not stay so."""
 
     @initialize(records=worlds(), order=st.randoms(use_true_random=False))
     def world(self, records: list[Record], order: Any) -> None:
@@ -247,6 +249,8 @@ class Law(RuleBasedStateMachine):
             self.newest[evaluation.id] = evaluation
         assert output.released <= self.held, "only what is held can be released, and only once"
         self.held -= output.released
+        self.counted.update((one.id, digest_of(one)) for one in output.final)
+        self.counted.subtract((one.id, digest_of(one)) for one in output.superseded)
 
     def feed(self, fact: Record) -> None:
         if isinstance(fact, LogFacts):
@@ -286,6 +290,9 @@ class Law(RuleBasedStateMachine):
         standing = {key: normal(one) for key, one in self.newest.items() if not one.withdrawn}
         expected = oracle(self.records, self.index, self.settings.scorer)
         assert standing == expected
+        assert {key: count for key, count in self.counted.items() if count} == {
+            (key, digest_of(one)): 1 for key, one in expected.items()
+        }
         assert not self.held
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, by_trace, join_request, split_request
+from goldspan.collector_processor.engine.evaluations import digest_of
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.stream.session_stage import SessionStage
@@ -71,6 +73,8 @@ class Partition:
     next: int = 0
     committed_next: int = 0
     committed: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
+    counted: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """What counters say: what became final by a commit, less what did not stay so."""
     blind: int = 0
     """So many records are read before a watermark is known, as until a worker has asked for the ends of its topics."""
 
@@ -88,6 +92,10 @@ class Partition:
     def commit(self) -> None:
         self.has_committed = True
         self.stage.save()
+        if isinstance(self.stage, SessionStage):
+            final, superseded = self.stage.take_uncounted()
+            self.counted.update((one.id, digest_of(one)) for one in final)
+            self.counted.subtract((one.id, digest_of(one)) for one in superseded)
         self.committed, self.committed_next = dict(self.state.rows), self.next
 
     @property
@@ -235,6 +243,15 @@ class Stream:
 
     def said(self) -> Said:
         return newest(self.events(), as_written=True)  # a restart forgets revisions that were not committed
+
+    def counted(self) -> Counter[str]:
+        """How often each result was counted, once all is committed."""
+        counts = Counter[str]()
+        for partition in self.second:
+            partition.commit()
+            for (result, _), count in partition.counted.items():
+                counts[result] += count
+        return +counts
 
     def spans(self) -> list[Span]:
         return spans_in(self.of(Traces))

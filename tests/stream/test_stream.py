@@ -70,6 +70,7 @@ def test_all_recordings_together_give_the_results_of_a_replay(traces: int, sessi
     stream = Stream(context(everything()), 1, traces=traces, sessions=sessions, lagging=lagging, faults=0.02)
     stream.run(stream.put(sent(RECORDING_NAMES, traces)))
     assert stream.said() == replayed(tuple(RECORDING_NAMES))
+    assert stream.counted() == dict.fromkeys(replayed(tuple(RECORDING_NAMES)), 1)
     assert stream.restarts
 
 
@@ -79,6 +80,7 @@ def test_a_recording_gives_the_results_of_a_replay(recording: str) -> None:
     stream = Stream(context(everything()), seed=len(recording))
     stream.run(stream.put(sent([recording], len(recording))))
     assert stream.said() == replayed((recording,))
+    assert stream.counted() == dict.fromkeys(replayed((recording,)), 1)
 
 
 @pytest.mark.every_recording
@@ -156,6 +158,7 @@ def test_results_depend_on_the_records_alone(
     stream = Stream(context(everything()), seed, traces=traces, sessions=sessions, faults=faults, lagging=lagging)
     stream.run(stream.put(requests, step=step))
     assert stream.said() == replayed(names)
+    assert stream.counted() == dict.fromkeys(replayed(names), 1)
     every = Counter(one.span_id for one in spans_in(one.body for one in requests if one.signal is Signal.TRACES))
     leaving = Counter(one.span_id for one in stream.spans())
     assert leaving >= every

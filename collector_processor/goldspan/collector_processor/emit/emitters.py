@@ -147,19 +147,22 @@ class MetricEmitter:
         self._arguments = set[str]()
         self._instruments: dict[str, _Instruments] = {}
 
-    def record(self, evaluations: Iterable[Evaluation]) -> None:
-        """Record evaluations. Corrections are not recorded. What is counted is added up by attributes first.
+    def record(self, final: Iterable[Evaluation], superseded: Iterable[Evaluation] = ()) -> None:
+        """Record evaluations that are final, and those that were recorded and do not hold any longer.
 
-        If the meter provider raises, the other evaluations are recorded, and then the first exception is raised.
+        Corrections are not recorded as such. What is counted is added up by attributes first. If the meter provider
+        raises, the other evaluations are recorded, and then the first exception is raised.
         """
         counts: _Counts = {}
         raised: list[Exception] = []
-        for evaluation in evaluations:
+        for evaluation in final:
             if evaluation.revision == 1 and not evaluation.withdrawn:
                 try:
                     self._record(evaluation, counts)
                 except Exception as error:  # noqa: BLE001 - the meter provider is the user's
                     raised.append(error)
+        for evaluation in superseded:
+            self._supersede(evaluation, counts)
         for (counter, point), (count, context) in counts.items():
             try:
                 counter.add(count, dict(point), context)
@@ -169,52 +172,67 @@ class MetricEmitter:
             raise raised[0]
 
     def _record(self, evaluation: Evaluation, counts: _Counts) -> None:
+        instruments, context = (
+            self._instruments_of(evaluation.metric, evaluation.range),
+            evaluated_span(evaluation.target),
+        )
+        for instrument, point in self._points_of(evaluation):
+            if instrument is names.SCORES:
+                instruments.scores.record(evaluation.verdict.score or 0, point, context)
+            else:
+                _count(counts, instruments.counters[instrument.name], point, context)
+
+    def _supersede(self, evaluation: Evaluation, counts: _Counts) -> None:
+        counter = self._instruments_of(evaluation.metric, evaluation.range).counters[names.SUPERSEDED.name]
+        by = names.names_of(evaluation.metric)[names.COUNTED_BY]
+        for instrument, point in self._points_of(evaluation):
+            _count(counts, counter, {**point, by: instrument.name}, evaluated_span(evaluation.target))
+
+    def _points_of(self, evaluation: Evaluation) -> Iterator[tuple[names.Instrument, PointAttributes]]:
+        """Yield what an evaluation counts for: the score or that there is none, and what was found."""
         metric, detail, verdict = evaluation.metric, evaluation.detail, evaluation.verdict
-        instruments = self._instruments_of(metric, evaluation.range)
-        context = evaluated_span(evaluation.target)
         key = names.names_of(metric)
         tool = tool_name(detail) if isinstance(detail, (CallResult, MetricCall)) else None
         tool = None if tool is None else _shown(tool, self._tools, self._name_limit, tool)
         agent = evaluation.agent if evaluation.agent in self._agents else None
         common = _common_attributes(metric, evaluation.golden_set, evaluation.resource, evaluation.preset, tool, agent)
-        if (score := verdict.score) is not None:
+        if verdict.score is not None:
             point = {**common, key[names.LEVEL]: str(evaluation.level)}
             if verdict.label is not None:
                 point[key[names.LABEL]] = str(verdict.label)
-            instruments.scores.record(score, point, context)
+            yield names.SCORES, point
         elif verdict.reason is not None and not (isinstance(detail, CallResult) and detail.unexpected):
             point = {**common, key[names.LEVEL]: str(evaluation.level), key[names.REASON]: str(verdict.reason)}
-            _count(counts, instruments.not_evaluated, point, context)
-        for counter, more in self._findings(detail, tool, key, instruments):
-            _count(counts, counter, common | more, context)
+            yield names.NOT_EVALUATED, point
+        for instrument, more in self._findings(detail, tool, key):
+            yield instrument, common | more
 
     def _findings(
         self,
         detail: object,
         tool: str | None,
         key: names.MetricNames,
-        instruments: _Instruments,
-    ) -> Iterator[tuple[Counter, PointAttributes]]:
-        """Yield what is counted of a call or a turn: its counter, and its point besides common attributes."""
+    ) -> Iterator[tuple[names.Instrument, PointAttributes]]:
+        """Yield what is counted of a call or a turn: by what, and its point besides common attributes."""
         if isinstance(detail, TurnResult):
             for doubt in detail.doubts:
-                yield instruments.doubted_turns, {key[names.DOUBT]: doubt.code, key[names.DIALECT]: doubt.dialect}
+                yield names.DOUBTED_TURNS, {key[names.DOUBT]: doubt.code, key[names.DIALECT]: doubt.dialect}
         elif isinstance(detail, MetricCall):
             for finding in detail.findings:
                 if finding.failed:
                     name = pointer_name("/".join(finding.path.split("/")[:2])) or names.WHOLE_CALL
                     point = {key[names.ARGUMENT]: self._argument(tool, name), key[names.FINDING]: finding.kind}
-                    yield instruments.failed_arguments, point
+                    yield names.FAILED_ARGUMENTS, point
         elif not isinstance(detail, CallResult):
             return
         elif detail.missing:
-            yield instruments.missing, {}
+            yield names.MISSING, {}
         elif detail.unexpected:
-            yield instruments.unexpected, {}
+            yield names.UNEXPECTED_CALLS, {}
         else:
             for argument in detail.arguments:
                 if argument.outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING):
-                    yield instruments.argument_mismatches, {key[names.ARGUMENT]: self._argument(tool, argument.name)}
+                    yield names.ARGUMENT_MISMATCHES, {key[names.ARGUMENT]: self._argument(tool, argument.name)}
 
     def _argument(self, tool: str | None, argument: str) -> str:
         return _shown(f"{tool or ''}\n{argument}", self._arguments, self._name_limit, argument)
@@ -222,7 +240,7 @@ class MetricEmitter:
     def record_no_golden(self, sessions: int, metric: str = names.METRIC) -> None:
         """Count sessions without a golden. Nothing else is emitted for them."""
         reason = {names.REASON.of(metric): Reason.NO_GOLDEN.value, names.LEVEL.of(metric): Level.SESSION.value}
-        self._instruments_of(metric).not_evaluated.add(sessions, reason, NO_SPAN)
+        self._instruments_of(metric).counters[names.NOT_EVALUATED.name].add(sessions, reason, NO_SPAN)
 
     def _instruments_of(self, metric: str, scores: Range = SHARE) -> _Instruments:
         if metric not in self._instruments:
@@ -240,12 +258,10 @@ class _Instruments:
             description=names.SCORES.meaning,
             explicit_bucket_boundaries_advisory=boundaries,
         )
-        self.not_evaluated = _counter(meter, names.NOT_EVALUATED, metric)
-        self.argument_mismatches = _counter(meter, names.ARGUMENT_MISMATCHES, metric)
-        self.failed_arguments = _counter(meter, names.FAILED_ARGUMENTS, metric)
-        self.missing = _counter(meter, names.MISSING, metric)
-        self.unexpected = _counter(meter, names.UNEXPECTED_CALLS, metric)
-        self.doubted_turns = _counter(meter, names.DOUBTED_TURNS, metric)
+        self.counters = {one.name: _counter(meter, one, metric) for one in _COUNTERS}
+
+
+_COUNTERS = tuple(one for one in (*names.METRICS, *names.METRICS_WITHOUT_GOLDEN) if one is not names.SCORES)
 
 
 def _count(counts: _Counts, counter: Counter, attributes: PointAttributes, context: Context) -> None:

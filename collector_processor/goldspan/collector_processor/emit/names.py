@@ -219,6 +219,7 @@ FINDING = Attribute(
     "finding", "string", "What is wrong with it: `none` for no origin, `missing`, `unknown`, `type`, ..."
 )
 
+COUNTED_BY = Attribute("counted_by", "string", "The metric that counted it, such as `score`")
 DOUBT = Attribute("doubt", "string", "What is in doubt: the code of the contradiction")
 DIALECT = Attribute("dialect", "string", "The dialect whose reading is in doubt")
 
@@ -237,7 +238,7 @@ SCORES = Instrument(
     "score",
     "histogram",
     "1",
-    "Scores, one point for each result; corrections are not counted",
+    "Scores, one point for each result, once its session is complete",
     (LEVEL.shown, LABEL.shown, *_POINT),
 )
 NOT_EVALUATED = Instrument(
@@ -272,7 +273,15 @@ DOUBTED_TURNS = Instrument(
     (DOUBT.shown, DIALECT.shown, *_POINT),
 )
 
-METRICS = (SCORES, NOT_EVALUATED, ARGUMENT_MISMATCHES, MISSING, UNEXPECTED_CALLS, DOUBTED_TURNS)
+SUPERSEDED = Instrument(
+    "superseded",
+    "counter",
+    "{result}",
+    "What other metrics counted and later spans changed, under the attributes it was counted by: subtract it",
+    tuple(one.shown for one in (COUNTED_BY, LEVEL, LABEL, REASON, ARGUMENT, FINDING, DOUBT, DIALECT)) + _POINT,
+)
+
+METRICS = (SCORES, NOT_EVALUATED, ARGUMENT_MISMATCHES, MISSING, UNEXPECTED_CALLS, DOUBTED_TURNS, SUPERSEDED)
 METRICS_WITHOUT_GOLDEN = (FAILED_ARGUMENTS,)
 """Of metrics that need no golden, beside `SCORES` and `NOT_EVALUATED`."""
 

@@ -60,6 +60,10 @@ class EngineOutput:
     """What one call of `poll` or `flush` gives."""
 
     evaluations: tuple[Evaluation, ...] = ()
+    final: tuple[Evaluation, ...] = ()
+    """Results of complete runs that were not final before: what counters count."""
+    superseded: tuple[Evaluation, ...] = ()
+    """Results that were in `final` and do not hold any longer."""
     released: frozenset[SpanRef] = frozenset()
     """Held spans that need not wait any longer: their evaluations, if any, are in this output or an earlier one.
 
@@ -336,6 +340,8 @@ class Engine:
         self._held -= released
         return EngineOutput(
             evaluations=(*earlier.evaluations, *output.evaluations),
+            final=(*earlier.final, *output.final),
+            superseded=(*earlier.superseded, *output.superseded),
             released=frozenset(released),
             sessions=(*earlier.sessions, *output.sessions),
             problems=(*earlier.problems, *output.problems),

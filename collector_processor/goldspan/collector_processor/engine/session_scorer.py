@@ -174,6 +174,10 @@ class OutputBuilder:
     """Collects the output of one call of the engine."""
 
     evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
+    final: list[Evaluation] = field(default_factory=list[Evaluation])
+    """Results of complete runs that were not final before, all with revision 1: what counters count."""
+    superseded: list[Evaluation] = field(default_factory=list[Evaluation])
+    """Results that were final and do not hold any longer, since later spans changed a complete run."""
     sessions: list[SessionResult] = field(default_factory=list[SessionResult])
     problems: list[Problem] = field(default_factory=list[Problem])
     released: set[SpanRef] = field(default_factory=set[SpanRef])
@@ -260,9 +264,20 @@ class SessionScorer:
         owned, kept.owns_results = kept.owns_results, len({run.run for run in runs}) == len(runs)
         replaces_all = not (owned and kept.owns_results)  # of two runs with one name, the later one's results are given
         before, kept.runs = {} if replaces_all else kept.runs, {}
+        complete_before = frozenset(state.complete_runs)
+        were_final = {key: one for key, one in state.results.items() if one.run in complete_before}
         self._score_runs(runs, before, kept.runs, scoring)
         newest = {evaluation.id: evaluation for evaluation in scoring.added}
-        output.evaluations += revise(state.results, newest, None if replaces_all else scoring.removed)
+        changes = revise(state.results, newest, None if replaces_all else scoring.removed)
+        output.evaluations += changes
+        for one in changes:
+            earlier = were_final.get(one.id)
+            if earlier is not None and not earlier.withdrawn:
+                output.superseded.append(earlier)
+            if one.run in complete_before and not one.withdrawn:
+                output.final.append(newest[one.id])
+        for run in kept.runs.values():
+            output.final += (one for one in run.evaluations.all() if one.run not in complete_before and run.complete)
 
     def _score_runs(self, runs: Sequence[Session], before: _ScoredRuns, now: _ScoredRuns, scoring: _Scoring) -> None:
         """Score those runs that are not as they were."""

@@ -85,6 +85,7 @@ _SESSIONS_AT_ONCE = 1000
 _MAX_LOGGED_KINDS = 100
 _NOT_ACCEPTED = ("backlog", "broken", "full", "journal_failed", "max_sessions", "shutting_down", "tenant_backlog")
 """Why requests are not accepted; a counter that is there from the start has a rate when it first grows."""
+_FAILURES = ("dead_letters", "engine", "gateway", "journal")
 
 
 def steady_clock() -> Callable[[], float]:
@@ -597,7 +598,7 @@ class GatewayPipeline:
             }
             for tenant in worker.tenants
         ]
-        return {**counts, "tenants": tenants}
+        return {**counts, "tenants": tenants, "unread": worker.unread()}
 
     def metrics(self) -> Iterator[Sample]:
         """Yield what was counted since the start, as samples whose names begin with `goldspan_`."""
@@ -614,7 +615,7 @@ class GatewayPipeline:
             ("released_early_spans", "reason", worker.released_early),
             ("calls_not_evaluated", "reason", worker.coverage.reasons),
             ("problems", "code", worker.problems),
-            ("failures", "where", self.failures),
+            ("failures", "where", {**dict.fromkeys(_FAILURES, 0), **self.failures}),
         ):
             for value, count in list(counter.items()):
                 yield f"goldspan_{name}_total", {label: str(value)}, count
@@ -659,6 +660,7 @@ class GatewayPipeline:
         yield "unread_span_bytes", worker.unread_span_bytes
         yield "text_bytes", sum(tenant.texts.size for tenant in tenants)
         yield "tenants", len(tenants)
+        yield "unread_services", worker.unread_services.count
         yield "evicted_tenants_total", worker.tenants.evicted
         yield "sessions_without_golden_total", worker.sessions_without_golden
         yield "goldens_seen", seen

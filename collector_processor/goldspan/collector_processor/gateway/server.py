@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Protocol
 
+from goldspan.collector_processor.emit.emitters import scope_version
 from goldspan.collector_processor.gateway.deliver.exporters import (
     ExporterBySignal,
     open_exporter,
@@ -193,6 +194,11 @@ class GatewayServer:
         return str(ListenAddress("" if listen is None else listen.host, port))
 
     def _metrics(self) -> Iterator[Sample]:
+        yield "goldspan_info", {"version": scope_version()}, 1
+        yield "goldspan_credentials_refused", {}, int(bool(self._refused_credentials))
+        for name, tls in (("receivers", self._settings.receivers.tls), ("admin", self._settings.admin.tls)):
+            if tls is not None and (expiry := tls.expiry()) is not None:
+                yield "goldspan_certificate_expiry_timestamp_seconds", {"server": name}, expiry
         yield from self._file_watch.metrics()
         http = self._receivers.get("http")
         if isinstance(http, HttpServer):

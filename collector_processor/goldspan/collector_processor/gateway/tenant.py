@@ -42,6 +42,8 @@ _MAX_SPANS, _MAX_BYTES = 512, 4 << 20
 """The released spans in one request; a request that is larger has one span."""
 _METRICS_INTERVAL = 10.0
 """Seconds between metric points that count only sessions without golden."""
+_KEEP_INTERVAL = 60.0
+"""Seconds after which points are sent again though nothing was counted: exporters drop series that seem to be gone."""
 _HELD_OVERHEAD = 600
 """Bytes of memory that a held span takes beside its own."""
 
@@ -107,20 +109,22 @@ class TenantMetrics:
         self._changed = False
         self._next_at = 0.0
         """When points may be sent that count only sessions without golden."""
+        self._keep_at = 0.0
 
-    def record(self, evaluations: Sequence[Evaluation], now: float) -> None:
-        """Record results, and send the points with the next commit."""
-        self._points.record(evaluations)
+    def record(self, final: Sequence[Evaluation], superseded: Sequence[Evaluation], now: float) -> None:
+        """Record results that are final, and those that are so no longer; send the points with the next commit."""
+        self._points.record(final, superseded)
         self._send(now)
 
     def count_without_golden(self, total: int, now: float, *, at_once: bool = False) -> None:
         """Count sessions that no golden wants; points are sent now and then, or with the next results."""
         self._changed |= self._points.count_without_golden(total)
-        if self._changed and (at_once or now >= self._next_at):
+        if (self._changed and (at_once or now >= self._next_at)) or (self._newest and now >= self._keep_at):
             self._send(now)
 
     def _send(self, now: float) -> None:
         self._next_at, self._changed = now + _METRICS_INTERVAL, False
+        self._keep_at = now + _KEEP_INTERVAL
         if encoded := self._points.encoded():
             request = ExportRequest(Signal.METRICS, encoded, self._headers)
             self._newest = self._outbox.replace(self._newest, request)

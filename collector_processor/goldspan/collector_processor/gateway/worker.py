@@ -11,8 +11,8 @@ import functools
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
@@ -28,6 +28,7 @@ from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.profile_learner import ProfileLearner
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import ReadingRules, ReleasedSpans, Tenant, TenantOutput, TenantTable
+from goldspan.collector_processor.gateway.unread_services import UnreadServices
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.admin import GoldenCoverage
 from goldspan.mappers.span_facts import Record
@@ -80,6 +81,7 @@ class Worker:
         self.settings = settings
         self.journal = journal
         self.coverage = GoldenCoverage(goldens)
+        self.unread_services = UnreadServices()
         self.problems = Counter[str]()
         self.released_early = Counter[str]()
         self.is_busy = False
@@ -139,6 +141,7 @@ class Worker:
         if received.sent is not None:
             facts = tenant.receive_spans(request.body, received.sent, number, now, already_sent=True).facts
             forward = join_request(groups)
+        self.unread_services.note(tenant.label, groups, self._rules.scanner)
         decision = tenant.receive_spans(request.body, groups, number, now)
         forward = decision.forward if decision.forward is not None else forward
         held, facts = set(decision.held), (*facts, *decision.facts)
@@ -184,7 +187,9 @@ class Worker:
         """Send the results that the background judge has by now."""
         if self._judge is not None:
             for name, evaluations in self._judge.results():
-                self._emit_results(self.tenants.restored(name, now), evaluations, now)
+                tenant = self.tenants.restored(name, now)
+                self._emit_results(tenant, evaluations, now)
+                self._count(tenant, evaluations, (), now)
 
     def flush(self, now: float, *, end_of_input: bool) -> None:
         """Judge every turn that is ready and release every span; with `end_of_input` judge every run."""
@@ -221,6 +226,10 @@ class Worker:
         self.tenants.share_memory()
 
     # Counts.
+
+    def unread(self) -> list[Mapping[str, Any]]:
+        """Return the services whose telemetry is not understood, as JSON values."""
+        return self.unread_services.document(self._rules.registry)
 
     @property
     def sessions_without_golden(self) -> int:
@@ -295,6 +304,7 @@ class Worker:
             self._on_problem(problem)
         tenant.send_released(step.released)
         self._emit_results(tenant, step.output.evaluations, now)
+        self._count(tenant, step.output.final, step.output.superseded, now)
         if self.journal is None:
             tenant.store.touched.clear()
         else:
@@ -315,13 +325,24 @@ class Worker:
                 tenant.engine.side.pause({one.session_id for one in evaluations[start:]})
             some = evaluations[start : start + LARGE]
             for evaluation in some:
-                self.coverage.count(evaluation, tenant.label)
+                self.coverage.see(evaluation)
                 self._joins.golden_seen(evaluation.golden_set, evaluation.golden)
             if self._on_results is not None:
                 self._on_results(some)
             if events := encoded_events(some, int(now * _NANOSECONDS)):
                 self.outbox.send_after_commit(ExportRequest(Signal.LOGS, events, tenant.headers))
-            tenant.metrics.record(some, now)
+
+    def _count(self, tenant: Tenant, final: Sequence[Evaluation], superseded: Sequence[Evaluation], now: float) -> None:
+        """Count results that are final: a session that grows would count what it withdraws."""
+        for start in range(0, len(final), LARGE):
+            if start:
+                tenant.engine.side.pause({one.session_id for one in final[start:]})
+            some = final[start : start + LARGE]
+            for evaluation in some:
+                self.coverage.count(evaluation, tenant.label)
+            tenant.metrics.record(some, (), now)
+        if superseded:
+            tenant.metrics.record((), superseded, now)
 
     def _send_early(self, tenant: Tenant, released: ReleasedSpans, reason: str) -> None:
         self.released_early[reason] += len(released)

@@ -346,7 +346,7 @@ class SpanPipeline:
             except Exception as error:  # noqa: BLE001 - log record processors are the user's
                 self._telemetry.failure("events", error)
         try:
-            self._metrics.record(output.evaluations)
+            self._metrics.record(output.final, output.superseded)
         except Exception as error:  # noqa: BLE001 - so are meter providers
             self._telemetry.failure("metrics", error)
         self._release(self._held.release(output.released))

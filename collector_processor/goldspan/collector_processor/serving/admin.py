@@ -74,6 +74,10 @@ HELP = {
     "goldspan_unread_span_bytes": "Encoded spans of traces that no golden matches so far.",
     "goldspan_released_early_spans_total": "Spans that were sent without their scores, by reason.",
     "goldspan_text_bytes": "Messages, results and definitions of tools in memory, for metrics that ask for them.",
+    "goldspan_info": "1, with the version that runs.",
+    "goldspan_credentials_refused": "1 while new secrets or certificates cannot be used, and those before stay in use.",
+    "goldspan_certificate_expiry_timestamp_seconds": "When the certificate of a server ends.",
+    "goldspan_unread_services": "Services that send spans of which none is recognised; /coverage names them.",
     "goldspan_tenants": "Tenants (sets of forwarded headers) in memory.",
     "goldspan_evicted_tenants_total": "Tenants that were scored and dropped, to free memory.",
     "goldspan_open_sessions": "Sessions whose state is in memory, by tenant.",
@@ -84,7 +88,7 @@ HELP = {
     "goldspan_sessions_without_golden_total": "Sessions that no golden matches.",
     "goldspan_goldens_seen": "Goldens that matched a session since the start.",
     "goldspan_goldens_never_seen": "Goldens that matched none.",
-    "goldspan_results_total": "First results, by metric, level, label and tenant.",
+    "goldspan_results_total": "Results of complete sessions, by metric, level, label and tenant.",
     "goldspan_doubted_turns_total": "Turns whose telemetry contradicts how they were read, by dialect and doubt.",
     "goldspan_calls_not_evaluated_total": "Calls without a score, by reason.",
     "goldspan_sink_waiting_scores": "Scores that wait to be sent to a back-end with its own API.",
@@ -133,6 +137,7 @@ STREAM_HELP = {
             "goldspan_results_total",
             "goldspan_doubted_turns_total",
             "goldspan_problems_total",
+            "goldspan_info",
             "goldspan_golden_files",
             "goldspan_goldens_reloads_total",
             "goldspan_goldens_loaded_timestamp_seconds",
@@ -280,17 +285,21 @@ class GoldenCoverage:
         self.reasons = Counter[str]()
         """Calls that were not evaluated against their golden, by reason."""
         self.results = Counter[tuple[str, str, str, str]]()
-        """First results by metric, level, label and tenant."""
+        """Final results by metric, level, label and tenant."""
         self.doubts = Counter[tuple[str, str]]()
-        """First results of turns whose reading is in doubt, by dialect and code of the doubt."""
+        """Final results of turns whose reading is in doubt, by dialect and code of the doubt."""
         self._metrics: dict[str, tuple[Counter[str], Counter[str]]] = {}
         """Of each further metric its sessions by label, and the calls that it did not evaluate by reason."""
 
-    def count(self, evaluation: Evaluation, tenant: str = "") -> None:
-        """Count one evaluation; corrections are not counted again."""
-        sessions, reasons = Counter[str](), self.reasons
+    def see(self, evaluation: Evaluation) -> Counter[str]:
+        """Note the golden of an evaluation; return its sessions by label."""
         if evaluation.golden or evaluation.golden_set:
-            sessions = self._seen.setdefault((evaluation.golden_set, evaluation.golden), sessions)
+            return self._seen.setdefault((evaluation.golden_set, evaluation.golden), Counter())
+        return Counter()
+
+    def count(self, evaluation: Evaluation, tenant: str = "") -> None:
+        """Count a result that is final; corrections are not counted again."""
+        sessions, reasons = self.see(evaluation), self.reasons
         if evaluation.revision != 1 or evaluation.withdrawn:
             return
         if isinstance(evaluation.detail, MetricResult | MetricTurn | MetricCall):

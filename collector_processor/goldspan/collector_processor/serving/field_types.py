@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -253,6 +254,10 @@ HeaderValues = Annotated[Mapping[str, SecretText], BeforeValidator(split_pairs),
 
 
 _ATTEMPTS = 3
+_END = "-----END CERTIFICATE-----"
+_TIME = rb"(?:\x17\x0d(\d{12})|\x18\x0f(\d{14}))Z"
+_VALIDITY = re.compile(_TIME.replace(b"(\\d", b"(?:\\d") + _TIME)
+"""When an X.509 certificate begins and ends: two times, each as UTCTime or GeneralizedTime (RFC 5280, 4.1.2.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +286,19 @@ class ServerTls(Section):
     def pem(self) -> Pem:
         """Read the files for a gRPC server. Raises SettingsError."""
         return self._load()[1]  # gRPC does not report a key that does not match its certificate
+
+    def expiry(self) -> float | None:
+        """Return when the certificate on the disk ends, in seconds since the epoch; None if that cannot be read."""
+        try:
+            encoded = ssl.PEM_cert_to_DER_cert(self.certificate.read_text("ascii").partition("-----END")[0] + _END)
+        except (OSError, ValueError):
+            return None
+        found = _VALIDITY.search(encoded)
+        if found is None:
+            return None
+        short, long = found.groups()
+        text = long or (b"20" if short < b"50" else b"19") + short
+        return datetime.strptime(text.decode(), "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
 
     def _load(self) -> tuple[ssl.SSLContext, Pem]:
         """Return the files as a context and as bytes, both of the same content, in which key and certificate match.

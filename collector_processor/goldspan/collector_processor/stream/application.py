@@ -47,6 +47,7 @@ _FAMILY = "rows"
 """The column family of the stages' rows. That of Quix, `default`, tries to recognise values that expire."""
 _TURN = 0.2
 """Seconds between two looks at the clock, the ends of topics and timers."""
+_SEND_AGAIN = 60.0
 _STEP = 1.0
 """Seconds by which the watermark moves until a stage learns of it without need."""
 _POLL = 0.1
@@ -203,7 +204,8 @@ class StreamWorker(BaseSink):
         self._foreign_scores = foreign_scores
         self._metrics = EncodedMetrics("goldspan-stream", instance)
         self._new_points = False
-        self._sent_points_at = clock()
+        self._send_again_at = 0.0
+        """When the points are written again: exporters drop series that seem to be gone."""
         self._next_turn = 0.0
         self._uncommitted = False
         """A transaction has outputs."""
@@ -330,10 +332,8 @@ class StreamWorker(BaseSink):
                 case stage_interface.Logs(key, body):
                     self._produce(topics.events, body, key=key)
                 case stage_interface.Results(evaluations):
-                    self._metrics.record(evaluations)
                     for evaluation in evaluations:
-                        self._coverage.count(evaluation)
-                    self._new_points = True
+                        self._coverage.see(evaluation)
                 case stage_interface.DeadLetter(body, error):
                     self._dead_letter(body, error, source)
 
@@ -372,10 +372,29 @@ class StreamWorker(BaseSink):
     def flush(self) -> None:
         """Write the rows of all stages, and wait until all outputs are delivered. Quix calls it at each commit."""
         self._save_rows()
+        self._count_final()
         self._uncommitted = False
         if not self._transactional and (left := self._producer.flush(_NETWORK * 4)):
             # State must never be ahead of outputs: after a crash they would be missing.
             raise KafkaException(f"{left} outputs could not be delivered")
+
+    def _count_final(self) -> None:
+        """Count what is final in the state that is committed now, and write the points with it."""
+        for one in list(self._assigned.values()):
+            if isinstance(one.stage, SessionStage) and self._is_current(one):
+                final, superseded = one.stage.take_uncounted()
+                self._metrics.record(final, superseded)
+                for evaluation in final:
+                    self._coverage.count(evaluation)
+                self._new_points |= bool(final or superseded)
+        self._new_points |= self._metrics.count_without_golden(self.sessions_without_golden)
+        if self._new_points:
+            self._write_points(self._clock())
+
+    def _write_points(self, now: float) -> None:
+        self._new_points, self._send_again_at = False, now + _SEND_AGAIN
+        if points := self._metrics.encoded():
+            self._produce(self._topics.metrics, points)
 
     def on_paused(self) -> None:
         """Do nothing: this sink never refuses records."""
@@ -413,7 +432,8 @@ class StreamWorker(BaseSink):
                 one.progress.follow_clock(now)
             self._advance(one)
         self._pause_or_resume()
-        self._send_points(now)
+        if now >= self._send_again_at:
+            self._write_points(now)
 
     def _follow_assignment(self, now: float) -> None:
         manager = self._application._state_manager  # noqa: SLF001 - as above
@@ -488,14 +508,6 @@ class StreamWorker(BaseSink):
             elif one.paused and waiting <= most // 2:
                 self._consumer.resume(where)
                 one.paused = False
-
-    def _send_points(self, now: float) -> None:
-        """Write the metric points, if there are new ones."""
-        self._new_points |= self._metrics.count_without_golden(self.sessions_without_golden)
-        if self._new_points and now >= self._sent_points_at + self._settings.kafka.commit_interval:
-            self._new_points, self._sent_points_at = False, now
-            if points := self._metrics.encoded():
-                self._produce(self._topics.metrics, points)
 
     def _keep_outputs(self) -> None:
         """Write rows for what time alone did. Quix aborts the transaction of a checkpoint without records and rows."""

@@ -24,7 +24,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from goldspan.collector_processor.emit.evaluation import Attributes, span_attributes
+from goldspan.collector_processor.emit.evaluation import Attributes, Evaluation, span_attributes
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
 from goldspan.collector_processor.encoded_spans.span_groups import (
     SpanGroup,
@@ -163,6 +163,8 @@ class SessionStage:
         self._epochs = [0] * len(self._watermarks)
         """The newest of each partition of the first stage."""
         self._epochs_changed = False
+        self._uncounted: tuple[list[Evaluation], list[Evaluation]] = [], []
+        """Results that are final, and those that are so no longer, since the last commit."""
         self._restore()
 
     def use_goldens(self, context: StreamContext) -> None:
@@ -178,6 +180,14 @@ class SessionStage:
     def open_sessions(self) -> int:
         """Sessions whose fragments or last run are remembered."""
         return len(self._due)
+
+    def take_uncounted(self) -> tuple[list[Evaluation], list[Evaluation]]:
+        """Return the results that are final since the last call, and those that were and do not hold any longer.
+
+        They are counted with the commit of the state that they are in: whoever continues before it counts them again.
+        """
+        taken, self._uncounted = self._uncounted, ([], [])
+        return taken
 
     # Input.
 
@@ -345,6 +355,8 @@ class SessionStage:
         self._scorer.score(state, session.part, output, complete=complete, incomplete=session.incomplete)
         for problem in output.problems:
             self.stats.problems[problem.code] += 1
+        self._uncounted[0].extend(output.final)
+        self._uncounted[1].extend(output.superseded)
         if events := encoded_events(output.evaluations, int(now * _NANOSECONDS)):
             outputs.append(Logs(state.id.encode("utf-8", "surrogatepass"), events))
         if output.evaluations or output.sessions:

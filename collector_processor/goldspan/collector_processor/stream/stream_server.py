@@ -14,6 +14,7 @@ import signal
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from quixstreams.exceptions import QuixException
 from quixstreams.state.exceptions import InvalidStoreChangelogOffset
 
+from goldspan.collector_processor.emit.emitters import scope_version
 from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores
 from goldspan.collector_processor.serving.admin import STREAM_HELP, Admin, GoldenCoverage, MetricsPage, Sample
 from goldspan.collector_processor.serving.field_types import ListenAddress
@@ -153,7 +155,10 @@ class StreamServer:
             unread_span_bytes=settings.state.cache,
         )
         self._coverage = GoldenCoverage(self._context.goldens)
-        self._counters = StreamCounters()
+        self._counters = StreamCounters(
+            dead_letters=Counter(dict.fromkeys(settings.topics.read(), 0)),
+            too_large=Counter(dict.fromkeys(settings.topics.written(), 0)),
+        )
         self._stopped = threading.Event()
         self._worker: StreamWorker | None = None
         tokens = [token.read(environ) for token in settings.admin.tokens]
@@ -314,6 +319,7 @@ class StreamServer:
         for (name, label), counter in counted.items():
             for value, count in counter.copy().items():
                 yield name, {label: value}, count
+        yield "goldspan_info", {"version": scope_version()}, 1
         yield "goldspan_stream_starts_total", {}, counters.starts
         yield "goldspan_stream_recovery_seconds_total", {}, counters.recovery_seconds
         yield from self._coverage.samples()

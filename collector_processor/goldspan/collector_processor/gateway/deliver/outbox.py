@@ -138,7 +138,7 @@ class Outbox:
         self.changes = Changes()
         """What the next commit writes."""
         self.delivered = Counter[Signal]()
-        self.refused = Counter[Signal]()
+        self.refused = Counter[Signal](dict.fromkeys(Signal, 0))
         self.rejected = Counter[Signal]()
         """Spans, log records and points that a receiver rejected."""
         self._batch_bytes = batch_bytes
