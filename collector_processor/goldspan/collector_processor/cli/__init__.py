@@ -20,6 +20,7 @@ _COMMANDS = {
     "profile": "Learn what is normal for an agent's arguments, without goldens.",
     "serve": "Receive OTLP, score the tool calls in it, and send it on with the scores.",
     "stream": "Score the tool calls in OTLP traces and logs that a Collector writes to Kafka.",
+    "dead-letters": "List the requests that the next receiver refused for good, or send them again.",
 }
 """The subcommands, and the first sentence of their help."""
 _MODULES = {"dialects": "inspect", "stream": "serve"}
@@ -46,7 +47,8 @@ class _Subcommands(click.Group):
         # Imports and spans make many small values without cycles: looking for cycles so often only takes time. What
         # serves must not pause long for it.
         gc.set_threshold(200_000 if cmd_name in _SERVING else 1_000_000, 20, 100)
-        command: click.Command = getattr(import_module(f"{__name__}.{_MODULES.get(cmd_name, cmd_name)}"), cmd_name)
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"{__name__}.{_MODULES.get(name, name)}"), name)
         if self._owns_process:
             gc.freeze()  # what was imported stays until the end, and is not searched for cycles then
         return command
