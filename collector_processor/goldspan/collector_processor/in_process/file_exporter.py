@@ -13,9 +13,8 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
@@ -160,13 +159,9 @@ def _line_of(spans: Sequence[ReadableSpan]) -> bytes:
     for group in request.get("resourceSpans", ()):
         for scope in group.get("scopeSpans", ()):
             for span in scope.get("spans", ()):
-                _with_hex_ids([span, *span.get("links", ())])
+                for holder in (span, *span.get("links", ())):
+                    # Ids as OTLP/JSON has them; the JSON of protobuf has them in base64.
+                    for key in ("traceId", "spanId", "parentSpanId"):
+                        if key in holder:
+                            holder[key] = base64.b64decode(holder[key]).hex()
     return json.dumps(request, separators=(",", ":")).encode() + b"\n"
-
-
-def _with_hex_ids(holders: Iterable[dict[str, Any]]) -> None:
-    """Write ids as OTLP/JSON does; the JSON of protobuf has them in base64."""
-    for holder in holders:
-        for key in ("traceId", "spanId", "parentSpanId"):
-            if key in holder:
-                holder[key] = base64.b64decode(holder[key]).hex()

@@ -159,7 +159,12 @@ class JudgeUsage:
     def take(self, tokens: int) -> str:
         """Count a request of so many tokens; or say what is used up, and count nothing."""
         budget = self._budget
-        self._renew()
+        now, seconds = self._clock(), self.seconds
+        with self._lock:  # the whole budget again after `every` seconds
+            if self._renewed is None:
+                self._renewed = now
+            elif self._budget.every is not None and now - self._renewed >= self._budget.every:
+                self._renewed, self._before = now, (self.calls, self.tokens, seconds)
         if self.seconds_left <= 0:
             return f"the budget of {budget.seconds:g} seconds is used up"
         with self._lock:
@@ -171,15 +176,6 @@ class JudgeUsage:
             self.calls += 1
             self.tokens += tokens
             return ""
-
-    def _renew(self) -> None:
-        """Give the whole budget again after `every` seconds."""
-        now, seconds = self._clock(), self.seconds
-        with self._lock:
-            if self._renewed is None:
-                self._renewed = now
-            elif self._budget.every is not None and now - self._renewed >= self._budget.every:
-                self._renewed, self._before = now, (self.calls, self.tokens, seconds)
 
     def add(self, **counts: int) -> None:
         """Add to counts."""

@@ -259,7 +259,16 @@ class TraceStage:
             if (trace := self._traces.get(key)) is not None:
                 self._save_trace(trace)
         self._changed.clear()
-        self._save_unread()
+        number = self._unread_rows[-1][1] + 1 if self._unread_rows else 0
+        since = max(self._now, self._unread.newest)  # the watermark is 0 until it is known
+        unsaved, self._unread.unsaved = self._unread.unsaved, []
+        for groups in chunks(unsaved, lambda group: sum(map(len, group.spans)) + len(group.envelope.resource)):
+            self._state.set(_UNREAD + struct.pack(">Q", number), struct.pack(">d", since) + join_request(groups))
+            self._unread_rows.append((since, number))
+            number += 1
+        while self._unread_rows and self._unread_rows[0][0] + self._settings.trace_retention <= self._now:
+            _, oldest = self._unread_rows.popleft()
+            self._state.delete(_UNREAD + struct.pack(">Q", oldest))
         self._forget_quiet()
 
     def _save_trace(self, trace: _StoredTrace) -> None:
@@ -282,18 +291,6 @@ class TraceStage:
         flags = (trace.lost, trace.lost_text, trace.counted, trace.complete)
         head = (FORMAT, self._due[trace.key], trace.last, trace.rows, flags, sent)
         self._state.set(_TRACE + trace.key, msgspec.msgpack.encode(head))
-
-    def _save_unread(self) -> None:
-        number = self._unread_rows[-1][1] + 1 if self._unread_rows else 0
-        since = max(self._now, self._unread.newest)  # the watermark is 0 until it is known
-        unsaved, self._unread.unsaved = self._unread.unsaved, []
-        for groups in chunks(unsaved, lambda group: sum(map(len, group.spans)) + len(group.envelope.resource)):
-            self._state.set(_UNREAD + struct.pack(">Q", number), struct.pack(">d", since) + join_request(groups))
-            self._unread_rows.append((since, number))
-            number += 1
-        while self._unread_rows and self._unread_rows[0][0] + self._settings.trace_retention <= self._now:
-            _, oldest = self._unread_rows.popleft()
-            self._state.delete(_UNREAD + struct.pack(">Q", oldest))
 
     def _forget_quiet(self) -> None:
         """Keep traces that are settled and quiet in their rows alone."""

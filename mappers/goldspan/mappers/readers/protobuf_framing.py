@@ -46,23 +46,18 @@ def framing_of(head: bytes, *, is_whole: bool) -> Framing | None:
 
     Where several would do, as in very short files, one whose first message is not cut off is preferred.
     """
-    first = _first_messages(head)
+    delimited, delimited_at = varint(head, 0)
+    bare, bare_at = varint(head, 1)
+    first = {
+        Framing.PREFIXED: (4, int.from_bytes(head[:4], "big")),
+        Framing.BARE: (0, bare_at + bare),
+        Framing.DELIMITED: (delimited_at, delimited),
+    }
     found = [framing for framing, (at, size) in first.items() if _is_request(head[at:], size)]
     if not found and first[Framing.PREFIXED][1] < MAX_MESSAGE and head[4:].startswith(_OTHER_PAYLOADS):
         return Framing.PREFIXED
     fitting = [framing for framing in found if not is_whole or sum(first[framing]) <= len(head)]
     return next(iter(fitting or found), None)
-
-
-def _first_messages(head: bytes) -> dict[Framing, tuple[int, int]]:
-    """Return where the first message would start in each framing, and its size."""
-    delimited, delimited_at = varint(head, 0)
-    bare, bare_at = varint(head, 1)
-    return {
-        Framing.PREFIXED: (4, int.from_bytes(head[:4], "big")),
-        Framing.BARE: (0, bare_at + bare),
-        Framing.DELIMITED: (delimited_at, delimited),
-    }
 
 
 def _is_request(start: bytes, size: int) -> bool:

@@ -48,19 +48,17 @@ class Assignment:
         self.gains.append(max(gain, 0))
         self.column_of.append(_NONE)
         if gain > 0:
-            self._augment(len(self.rows) - 1, gain)
+            # The shortest augmenting path from the new row ends at a free column or at an unmatched row.
+            row = len(self.rows) - 1
+            distance = [gain + price - weight for price, weight in zip(self.prices, self.rows[row], strict=True)]
+            free = [c for c, owner in enumerate(self.row_of) if owner == _NONE]
+            nearest_free = min(free, key=distance.__getitem__, default=_NONE)
+            if nearest_free != _NONE and not distance[nearest_free]:
+                self.row_of[nearest_free], self.column_of[row] = row, nearest_free
+                self.value += gain
+            else:
+                self._search(row, gain, distance, free, nearest_free)
         return self.value
-
-    def _augment(self, row: int, gain: int) -> None:
-        """Find the shortest augmenting path from a new row: it ends at a free column or an unmatched row."""
-        distance = [gain + price - weight for price, weight in zip(self.prices, self.rows[row], strict=True)]
-        free = [c for c, owner in enumerate(self.row_of) if owner == _NONE]
-        nearest_free = min(free, key=distance.__getitem__, default=_NONE)
-        if nearest_free != _NONE and not distance[nearest_free]:
-            self.row_of[nearest_free], self.column_of[row] = row, nearest_free
-            self.value += gain
-        else:
-            self._search(row, gain, distance, free, nearest_free)
 
     def _search(self, row: int, gain: int, distance: list[int], free: list[int], nearest_free: int) -> None:
         """Search the path by what each column costs the new row, `distance`, and change the matching along it."""

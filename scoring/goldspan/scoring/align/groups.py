@@ -156,23 +156,19 @@ class _ManyCalls:
         if not used and self._chosen_for != remaining:
             # The best blocks stay the same for later rows until a row is aligned.
             self._chosen_for = remaining
-            self._choose_blocks(row, remaining)
+            self._blocks = []
+            matching, ends = Assignment(self._calls), self._ends
+            for end in range(row + 1, len(ends)):
+                matching.add(self._block[end - 1])
+                # Of blocks with the same total after them, the longest has all the matchings of the others.
+                is_longest = end == len(ends) - 1 or ends[end + 1] < ends[end]
+                if is_longest and matching.value + ends[end] == remaining:
+                    self._blocks.append((row, BestMatchings(matching)))
         found = [(matchings.take_lowest(row - first), matchings, first) for first, matchings in self._blocks]
         column = min((column for column, _, _ in found if column is not None), default=None)
         if column is not None:
             self._blocks = [(first, matchings) for taken, matchings, first in found if taken == column]
         return column
-
-    def _choose_blocks(self, row: int, remaining: int) -> None:
-        """Collect the optimal matchings of each block that starts here and allows the remaining total."""
-        self._blocks = []
-        matching, ends = Assignment(self._calls), self._ends
-        for end in range(row + 1, len(ends)):
-            matching.add(self._block[end - 1])
-            # Of blocks with the same total after them, the longest has all the matchings of the others.
-            is_longest = end == len(ends) - 1 or ends[end + 1] < ends[end]
-            if is_longest and matching.value + ends[end] == remaining:
-                self._blocks.append((row, BestMatchings(matching)))
 
 
 # Groups of expected calls and batches of actual calls.

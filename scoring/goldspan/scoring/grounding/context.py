@@ -85,7 +85,11 @@ class SessionContext:
         """
         if same < len(self.calls):
             mark = next((one for one in self._marks if one.turns == same), self._first)
-            self._go_back(mark)
+            del self.calls[mark.turns :], self.answers[mark.turns :]
+            self.conversation.go_back(mark.passages)
+            while len(self._said) > mark.said:
+                self._said.popitem()
+            self._at = replace(mark.progress, counts=dict(mark.progress.counts))
             self._marks = deque([mark], maxlen=2)
         for turn in turns[len(self.calls) :]:
             self._marks.append(self._mark())
@@ -100,13 +104,6 @@ class SessionContext:
     def _mark(self) -> _Mark:
         at = replace(self._at, counts=dict(self._at.counts))
         return _Mark(len(self.calls), len(self.conversation), len(self._said), at)
-
-    def _go_back(self, mark: _Mark) -> None:
-        del self.calls[mark.turns :], self.answers[mark.turns :]
-        self.conversation.go_back(mark.passages)
-        while len(self._said) > mark.said:
-            self._said.popitem()
-        self._at = replace(mark.progress, counts=dict(mark.progress.counts))
 
     def _turn(self, turn: Turn, calls_before: int) -> list[KnownBeforeCall]:
         messages = self._read(turn.messages)

@@ -64,7 +64,14 @@ class AnswerGrounding(Struct, frozen=True):
             _judged(turn, known, context.conversation)
             for turn, known in zip(session.turns, context.answers, strict=True)
         ]
-        return _pooled(turns)
+        reason = next((one.reason for one in turns if one.reason not in (None, Reason.NOTHING_EXPECTED)), None)
+        total = _Judged(
+            sum(one.right for one in turns),
+            sum(one.judged for one in turns),
+            tuple(wrong for one in turns for wrong in one.wrong),
+            reason,
+        )
+        return total.score(tuple(one.score() for one in turns))
 
 
 class _Judged(Struct, frozen=True, gc=False):
@@ -82,17 +89,6 @@ class _Judged(Struct, frozen=True, gc=False):
         words = f"{self.right} of {counted(self.judged, 'value')}"
         plain, detailed = ("; ".join((words, *(one[at] for one in self.wrong[:3]))) for at in (0, 1))
         return MetricScore(share(self.right, self.judged), plain, None, turns, detailed=detailed)
-
-
-def _pooled(turns: list[_Judged]) -> MetricScore:
-    reason = next((one.reason for one in turns if one.reason not in (None, Reason.NOTHING_EXPECTED)), None)
-    total = _Judged(
-        sum(one.right for one in turns),
-        sum(one.judged for one in turns),
-        tuple(wrong for one in turns for wrong in one.wrong),
-        reason,
-    )
-    return total.score(tuple(one.score() for one in turns))
 
 
 def _judged(turn: Turn, known: KnownBeforeCall, conversation: Conversation) -> _Judged:

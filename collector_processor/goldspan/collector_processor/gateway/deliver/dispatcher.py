@@ -228,7 +228,14 @@ class Dispatcher:
             queue, together = found
             result = self._attempt(together)
             if result is None:
-                self._try_later(queue, together)
+                with self._changed:
+                    queue.busy -= 1
+                    for pending in together:
+                        pending.alone = len(together) > 1
+                        pending.attempts += 1
+                        pause = self._backoff.pause(pending.attempts, None, self._random)
+                        self._unreadable.append((self._now() + pause, pending))
+                    self._changed.notify()
             else:
                 self._note_result(queue, together, result)
 
@@ -283,16 +290,6 @@ class Dispatcher:
                 break
             together.append(waiting.popleft())
         return together
-
-    def _try_later(self, queue: _TenantQueue, together: Sequence[PendingRequest]) -> None:
-        with self._changed:
-            queue.busy -= 1
-            for pending in together:
-                pending.alone = len(together) > 1
-                pending.attempts += 1
-                pause = self._backoff.pause(pending.attempts, None, self._random)
-                self._unreadable.append((self._now() + pause, pending))
-            self._changed.notify()
 
     def _put_back(self, now: float) -> float | None:
         """Put requests back into their queues if it is time to read them again; return when the next one is due."""
