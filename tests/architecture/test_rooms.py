@@ -138,7 +138,16 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
 
 COLLECTOR = ROOT / "collector_processor/goldspan/collector_processor"
 LAYERS = (
-    {"compression", "daemon_threads", "export_outage", "metric_threads", "otlp_signals", "server_urls", "whole_files"},
+    {
+        "compression",
+        "daemon_threads",
+        "export_outage",
+        "metric_threads",
+        "side_thread",
+        "otlp_signals",
+        "server_urls",
+        "whole_files",
+    },
     {"http_client"},
     {"emit"},
     {"retrying_queue"},

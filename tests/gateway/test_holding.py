@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from goldspan.collector_processor import side_thread
 from goldspan.collector_processor.encoded_spans.span_groups import join_request, split_request
-from goldspan.collector_processor.engine import side_thread
 from goldspan.collector_processor.engine.session_scorer import SessionScorer
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import (

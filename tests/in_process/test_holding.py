@@ -13,7 +13,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from goldspan.collector_processor.engine import side_thread
+from goldspan.collector_processor import side_thread
 from goldspan.collector_processor.engine.session_scorer import SessionScorer, SessionState
 from goldspan.collector_processor.in_process import setup
 from rigs.in_process_rig import Inner, MakeRig, Rig, scores

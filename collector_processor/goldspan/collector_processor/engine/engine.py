@@ -30,7 +30,6 @@ from goldspan.collector_processor.engine.session_scorer import (
     SessionStep,
     next_step,
 )
-from goldspan.collector_processor.engine.side_thread import SideThread
 from goldspan.collector_processor.engine.store import MemoryStore, TraceState
 from goldspan.collector_processor.engine.trace_machine import (
     EngineSettings,
@@ -39,6 +38,7 @@ from goldspan.collector_processor.engine.trace_machine import (
     TraceMachine,
     is_root,
 )
+from goldspan.collector_processor.side_thread import SideThread
 from goldspan.mappers.assembly.trace_reading import without_ids
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts, content_size

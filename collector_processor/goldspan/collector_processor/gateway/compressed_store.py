@@ -24,8 +24,8 @@ from goldspan.collector_processor.encoded_spans.call_records import (
     lost_text,
 )
 from goldspan.collector_processor.engine.session_scorer import SessionState
-from goldspan.collector_processor.engine.side_thread import SideThread
 from goldspan.collector_processor.engine.store import MemoryStore, TraceState
+from goldspan.collector_processor.side_thread import SideThread
 from goldspan.mappers.assembly.runs import AssemblySettings
 
 _QUIET = 5.0

@@ -18,7 +18,6 @@ from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request
 from goldspan.collector_processor.engine.reading_policy import JoinReport, SessionsWithoutGolden
-from goldspan.collector_processor.engine.side_thread import LARGE
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher
 from goldspan.collector_processor.gateway.deliver.outbox import AcceptedBody, DeadLetters, Outbox, RequestSources
@@ -31,6 +30,7 @@ from goldspan.collector_processor.gateway.tenant import ReadingRules, ReleasedSp
 from goldspan.collector_processor.gateway.unread_services import UnreadServices
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.admin import GoldenCoverage
+from goldspan.collector_processor.side_thread import LARGE
 from goldspan.mappers.span_facts import Record
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex

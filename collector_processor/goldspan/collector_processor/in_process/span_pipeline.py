@@ -47,10 +47,10 @@ from goldspan.collector_processor.emit.emitters import (
 from goldspan.collector_processor.emit.evaluation import span_attributes
 from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans, JoinReport
-from goldspan.collector_processor.engine.side_thread import LARGE
 from goldspan.collector_processor.engine.trace_machine import EngineStats
 from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter, estimated_size
+from goldspan.collector_processor.side_thread import LARGE
 from goldspan.mappers.readers.sdk import attributes_of
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.verdict import Reason
