@@ -84,6 +84,15 @@ class TestCalls:
             ("requested_not_read", DoubtedFact.CALLS, ("g",), "test")
         ]
 
+    def test_a_model_was_shown_the_result_of_a_call_that_nobody_read(self) -> None:
+        first = speaking("m", 1, requests=asks(("f", X, "c1")))
+        shown = tuple(ResultEvidence(call_id, failed=False) for call_id in ("c1", "c2"))
+        next_model = speaking("n", 5, results=shown, continues=True)
+        assert "answered_not_read" in doubts(first, ran("a", 2, "f", X, "c1"), next_model)
+        assert doubts(first, ran("a", 2, "f", X, "c1"), ran("b", 3, "g", Y, "c2"), next_model) == {}
+        assert doubts(first, ran("a", 2, "f", X, "c1"), ran("b", 3, "g", Y, None), next_model) == {}
+        assert "answered_not_read" not in doubts(next_model, speaking("o", 6, results=shown, continues=True))
+
     def test_requests_without_ids_are_counted_by_name(self) -> None:
         asked = speaking("m", 1, requests=asks(("f", X, None), ("f", Y, None)))
         assert "requested_not_read" not in doubts(asked, ran("a", 2, "f", X, None), ran("b", 3, "f", Y, None))

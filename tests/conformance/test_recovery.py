@@ -93,6 +93,11 @@ TOLD_BY_ARGUMENTS = {
 """Without arguments nothing says of these spans that they are tools, or that a call awaited a person's decision."""
 READ_BY_SHAPE = {
     "hand-written-kind",
+    "py-agentops-openai",
+    "py-any-agent",
+    "py-honeyhive",
+    "py-judgeval",
+    "py-laminar-openai",
     "py-langchain-laminar",
     "py-langchain-monocle",
     "py-langwatch",

@@ -191,13 +191,27 @@ def test_adk_writes_braces_where_content_is_off(response: Any, capture: Capture)
 # Envelopes and reprs, only where the dialect says so
 
 
-@pytest.mark.parametrize(
-    "envelope", [{"kwargs": PARIS}, {"args": [], "kwargs": PARIS}, {"arguments": PARIS}, {"inputs": PARIS}]
-)
+@pytest.mark.parametrize("envelope", [{"kwargs": PARIS}, {"args": [1], "kwargs": PARIS}, {"arguments": PARIS}])
 def test_a_tool_may_have_a_parameter_named_like_an_envelope(envelope: dict[str, Any]) -> None:
     assert arguments(json.dumps(envelope)) == (Capture.CAPTURED, envelope)
     found = tool({"openinference.span.kind": "TOOL", "input.value": json.dumps(envelope)}, scope_name="my.app")
     assert found.arguments.value == envelope
+
+
+@pytest.mark.parametrize("envelope", [{"args": [], "kwargs": PARIS}, {"type": "json", "value": PARIS}])
+def test_no_tool_has_parameters_like_these_envelopes(envelope: dict[str, Any]) -> None:
+    assert arguments(json.dumps(envelope)) == (Capture.CAPTURED, PARIS)
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"), [(["city", "days"], "inside"), (["input"], "whole"), ([], "whole")]
+)
+def test_an_envelope_is_what_the_schema_of_the_tool_does_not_know(properties: list[str], expected: str) -> None:
+    envelope = {"input": {"city": "Paris", "days": 3}, "options": None}
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in properties}}
+    attributes = {"openinference.span.kind": "TOOL", "input.value": json.dumps(envelope)}
+    found = tool({**attributes, "tool.json_schema": json.dumps(schema)}, scope_name="my.app")
+    assert found.arguments.value == (envelope["input"] if expected == "inside" else envelope)
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,16 @@ class Recorder:
         """Return a processor for a provider that the framework makes itself."""
         return SimpleSpanProcessor(self.spans)
 
+    def listen(self) -> None:
+        """Add that processor to every provider from now on, for frameworks that keep theirs to themselves."""
+        make = TracerProvider.__init__
+
+        def made(provider: TracerProvider, *args: Any, **options: Any) -> None:
+            make(provider, *args, **options)
+            provider.add_span_processor(self.processor())
+
+        TracerProvider.__init__ = made  # type: ignore[method-assign]
+
 
 @dataclass(frozen=True)
 class _Recording:

@@ -245,8 +245,8 @@ def test_what_a_table_reads_is_not_read_again() -> None:
 
 
 def test_a_trace_without_any_known_key_needs_one_about_tools() -> None:
-    assert calls_of([span({"llm.output": REQUEST}, 1), span({"input": '{"x": 1}', "ref": "c1"}, 2)]) == []
-    [call] = calls_of([span({"llm.output": REQUEST}, 1), below({"input": '{"x": 1}', "tool_ref": "c1"}, 2)])
+    assert calls_of([span({"app.output": REQUEST}, 1), span({"input": '{"x": 1}', "ref": "c1"}, 2)]) == []
+    [call] = calls_of([span({"app.output": REQUEST}, 1), below({"input": '{"x": 1}', "tool_ref": "c1"}, 2)])
     assert call.dialect == "shape"
 
 

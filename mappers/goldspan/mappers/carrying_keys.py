@@ -18,7 +18,8 @@ OUTPUT_WORDS = frozenset(
 )
 _SAYING = ("out", "output", "outputs", "messages", "message", "prompt", "prompts", "completion", "completions", "llm")
 _CARRYING = (CALL_WORDS | INPUT_WORDS).union(_SAYING, ("conversation",))
-_TOOL_WORDS = frozenset({"tool", "tools", "toolcall", "functioncall"})
+_TOOL_WORDS = frozenset({"tool", "tools", "toolcall", "functioncall", "llm"})
+_AGENTS_WORDS = (frozenset({"gen", "ai"}), frozenset({"span", "kind"}), frozenset({"span", "type"}))
 _NO_CONTENT = re.compile(
     r"(?:http|db|rpc|messaging|graphql|faas|url|net|network|server|client|code|error|exception|thread|process|aws|k8s)\."
 )
@@ -41,9 +42,14 @@ def may_carry(key: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def names_tool(key: str) -> bool:
-    """Say whether a key is about tools: a trace with one is an agent's, even if no dialect knows any key of it."""
-    return not _TOOL_WORDS.isdisjoint(words_of(key)) and _NO_CONTENT.match(key) is None
+def names_agent(key: str) -> bool:
+    """Say whether a key is about tools, a language model or kinds of spans.
+
+    A trace with one is an agent's, even if no dialect knows any key of it.
+    """
+    words = words_of(key)
+    told = not _TOOL_WORDS.isdisjoint(words) or any(both <= words for both in _AGENTS_WORDS)
+    return told and _NO_CONTENT.match(key) is None
 
 
 _CALLING = re.compile(
@@ -71,10 +77,14 @@ def is_tool_name(text: str) -> bool:
     return _TOOL_NAME.fullmatch(text) is not None
 
 
-def any_names_tool(encoded: bytes) -> bool:
-    """Say whether there may be such a key in encoded spans, at little cost where the word is nowhere."""
+def any_names_agent(encoded: bytes) -> bool:
+    """Say whether encoded spans may have a key that `names_agent`, at little cost where its words are nowhere."""
     lower = encoded.lower()
-    return (b"tool" in lower or b"unction" in lower) and _TOOL_KEY.search(encoded) is not None
+    return any(word in lower for word in _PARTS_OF_WORDS) and _AGENTS_KEY.search(encoded) is not None
 
 
-_TOOL_KEY = re.compile(rb"\n[\x04-\x7f][\w.\-/: ]*?(?:tool|Tool|TOOL|unction_?[cC]all)[\w.\-/: ]*\x12")
+_PARTS_OF_WORDS = (b"tool", b"unction", b"gen", b"llm", b"span")
+_AGENTS_KEY = re.compile(
+    rb"\n[\x03-\x7f][\w.\-/: ]*?(?:tool|function_?call|gen[._]?ai|llm|span[._]?(?:kind|type))[\w.\-/: ]*\x12",
+    re.IGNORECASE,
+)

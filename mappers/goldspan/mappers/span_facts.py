@@ -143,7 +143,7 @@ class SpanLook(Struct, frozen=True, gc=False, omit_defaults=True):
     """Short texts: what may be a name, an id or a kind."""
     objects: tuple[tuple[ValuePlace, Any], ...] = ()
     """Objects that may be arguments."""
-    names_tool: bool = False
+    names_agent: bool = False
     """A key of an attribute is about tools."""
     of_tool: bool = False
     """Its kind says that it is a tool's, or the keys of a name and of arguments do."""

@@ -179,7 +179,7 @@ def _raw_messages(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
         found = _most_messages(message, depth - 1) if depth else ()
         if found:
             yield from found
-        elif not _SAYING.isdisjoint(message):
+        elif not _SAYING.isdisjoint(message) or _is_bare_request(message):
             yield message
     elif is_sequence(value) and depth:
         for item in value:
@@ -375,8 +375,8 @@ _WRAPPERS = {
 }
 _WRAPPER_KEYS = frozenset(_WRAPPERS)
 _CALLS = frozenset(_CALL_KEYS)
-_NAMES = ("name", "toolName", "tool_name")
-_ARGUMENTS = ("arguments", "input", "args", "tool_kwargs")
+_NAMES = ("name", "toolName", "tool_name", "tool.name")
+_ARGUMENTS = ("arguments", "input", "args", "tool_kwargs", "tool.args")
 _ANSWERED = ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId")
 """How a message names the call that it answers."""
 _IDS = (*_ANSWERED, "call_id", "ref", "tool_id", "id")
@@ -390,7 +390,11 @@ def _kind(part: Mapping[str, Any]) -> str:
     named = part.get("type") or part.get("__class__")
     if isinstance(named, str) and (kind := _kind_named(named)):
         return kind
-    return _REQUEST if "toolName" in part else ""
+    return _REQUEST if "toolName" in part or _is_bare_request(part) else ""
+
+
+def _is_bare_request(value: Mapping[str, Any]) -> bool:
+    return "tool.name" in value and "tool.args" in value
 
 
 @lru_cache(256)
@@ -504,10 +508,10 @@ def _texts_in(parts: Sequence[Any]) -> str | None:
 _PROTOCOL = frozenset(
     {
         *("content", "isError", "is_error", "structuredContent", "meta", "_meta", "type", "id", "name"),
-        *("metadata", "stream", "is_last", "is_interrupted"),
+        *("metadata", "stream", "is_last", "is_interrupted", "state"),
     }
 )
-_MARKS = frozenset({"isError", "structuredContent", "is_interrupted"})
+_MARKS = frozenset({"isError", "structuredContent", "is_interrupted", "state"})
 
 
 def _is_protocol(value: Mapping[str, Any]) -> bool:
@@ -522,7 +526,7 @@ def _is_failed(held: object) -> bool:
         return False
     if held.get("is_error") is True or held.get("isError") is True or held.get("error") is True:
         return True
-    if held.get("status") == "error":
+    if held.get("status") == "error" or (held.get("state") == "error" and is_sequence(held.get("content"))):
         return True
     output = held.get("output")
     kind = (output if is_mapping(output) else held).get("type")

@@ -353,6 +353,7 @@ def session_facts(session: SessionWords) -> Iterator[str]:
 
 DOUBT_WORDS: Mapping[str, tuple[str, str]] = {
     "requested_not_read": ("no call of {names} was read", "a model asked for it"),
+    "answered_not_read": ("all calls were read", "a model was given results of others"),
     "read_twice": ("{names} were read as separate calls", "their spans say the same"),
     "begins_with_results": ("a turn begins here", "its model was given results that it never asked for"),
     "several_user_messages": ("this is one turn", "a later model call was given one more message of the user"),

@@ -27,7 +27,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
 )
 from goldspan.collector_processor.engine.reading_policy import Decision, ReadingPolicy, SessionsWithoutGolden
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
-from goldspan.mappers.carrying_keys import any_names_tool
+from goldspan.mappers.carrying_keys import any_names_agent
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader, message_class, message_value
@@ -65,7 +65,7 @@ class KeyScanner:
 
     def marked(self, encoded: bytes) -> bool:
         """Tell whether there is a key that makes a dialect read a span, or one about tools that none knows."""
-        return self._marked(encoded) is not None or any_names_tool(encoded)
+        return self._marked(encoded) is not None or any_names_agent(encoded)
 
     def reads_without_attributes(self, scope: bytes) -> bool:
         """Tell whether a dialect may read spans of this encoded scope that have no attributes."""

@@ -25,7 +25,7 @@ from goldspan.collector_processor.engine.reading_policy import (
 )
 from goldspan.collector_processor.engine.store import MemoryStore
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
-from goldspan.mappers.carrying_keys import names_tool
+from goldspan.mappers.carrying_keys import names_agent
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.readers import sdk
@@ -340,7 +340,7 @@ class TraceFilter:
                 plain.append(span)
                 continue
             hits = keys.intersection(attributes)
-            if not hits and attributes and not any(map(names_tool, attributes)):
+            if not hits and attributes and not any(map(names_agent, attributes)):
                 (plain if markers.are_plain(attributes) else found.carrying).append(span)
                 continue
             marked.append(span)

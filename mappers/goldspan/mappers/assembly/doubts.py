@@ -78,9 +78,11 @@ def _of_calls(
 ) -> Iterator[_Contradiction]:
     models = [span for span in telling if span.role is Role.MODEL]
     asked = _asked(models, tree_of)
+    told = asked or _asked([span for span in telling if span.role is Role.AGENT], tree_of)
     by_id = {one.request.call_id: one for one in asked if one.request.call_id}
     executed = {span.ref: span for span in spans if span.role is Role.TOOL}
-    yield from _of_requests(calls, asked, spans, pseudo_tools)
+    yield from _of_requests(calls, told, spans, pseudo_tools)
+    yield from _of_answers(calls, asked, spans, models)
     yield from _of_repeats(calls, executed, by_id, tree_of)
     yield from _of_arguments(calls, executed, asked, by_id)
     yield from _of_batches(calls, by_id, telling)
@@ -235,6 +237,20 @@ def _of_requests(
             yield _Contradiction("requested_not_read", DoubtedFact.CALLS, [one.span.ref], [name])
         else:
             free[taken] -= 1
+
+
+def _of_answers(
+    calls: Sequence[ToolCall], asked: Sequence[_Asked], spans: Sequence[SpanFacts], models: Sequence[SpanFacts]
+) -> Iterator[_Contradiction]:
+    """Doubt that all calls were read where a model was shown results of more than were, within the turn."""
+    ids, _ = _known_calls(calls, spans)
+    ids.update(one.request.call_id for one in asked)
+    first = models[0].evidence.results if models else ()
+    ids.update(result.call_id for result in first)  # what the turn before left
+    holders = [span for span in models if any(one.call_id and one.call_id not in ids for one in span.evidence.results)]
+    unknown = {one.call_id for span in holders for one in span.evidence.results} - ids
+    if len(unknown) > sum(not call.call_id for call in calls):
+        yield _Contradiction("answered_not_read", DoubtedFact.CALLS, [span.ref for span in holders])
 
 
 def _known_calls(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> tuple[set[str | None], set[str]]:

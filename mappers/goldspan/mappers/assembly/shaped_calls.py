@@ -118,7 +118,7 @@ def _is_of_agent(spans: Collection[SpanFacts]) -> bool:
     """Say whether a dialect knows a key of these spans, or one is about tools: doors read no trace without."""
     if any(span.role is not None or span.session_keys or span.join_attributes or span.run_id for span in spans):
         return True
-    return any(look.names_tool for span in spans if (look := span.look) is not None)
+    return any(look.names_agent for span in spans if (look := span.look) is not None)
 
 
 class _ShapeReading:
@@ -131,11 +131,12 @@ class _ShapeReading:
         self.calls: dict[str, SpanFacts] = {}
         ordered = sorted(spans.values(), key=time_order)
         tools = [span for span in ordered if span.tool is not None]
-        requests = _requests(ordered)
+        self._looks = {span.span_id: look for span in ordered if (look := span.look) is not None}
+        written_apart = self._read_requests_written_apart(ordered)
+        requests = _requests(self.models.get(span.span_id, span) for span in ordered)
         self._asked = _unanswered(requests, tools)
         if requests and not self._asked and not any(span.look for span in ordered if span.role is not None):
             return
-        self._looks = {span.span_id: look for span in ordered if (look := span.look) is not None}
         if not requests and all(span.look is not None for span in ordered if span.role is Role.MODEL):
             self._read_models(ordered)
             requests = _requests(self.models.values())
@@ -143,13 +144,37 @@ class _ShapeReading:
             if tools and not requests:
                 self.models = {}  # a table knows this trace's models, or needs none
         self._complete(tools)
-        candidates = [span for span in ordered if self._may_be_call(span)]
+        candidates = [span for span in ordered if self._may_be_call(span) and span.span_id not in written_apart]
         if self._asked:
             self._match(candidates)
         elif not requests:
             self._take_self_described(candidates, tools)
         self._read_agents()
         self._correct_models([call.start for call in (*tools, *self.calls.values())])
+
+    def _read_requests_written_apart(self, ordered: Sequence[SpanFacts]) -> Collection[str]:
+        """Give models the requests that stand on spans of their own below theirs, and return these spans.
+
+        Each looks like a tool's, but for a result; what executes it is another span.
+        """
+        found: dict[str, list[ToolRequest]] = defaultdict(list)
+        apart: list[str] = []
+        for span in ordered:
+            above, look = self._spans.get(span.parent_id), self._looks.get(span.span_id)
+            if look is None or span.role is not None or not look.of_tool or look.result_place is not None:
+                continue
+            if above is None or above.model is None or above.model.requests or above.role is not Role.MODEL:
+                continue
+            tool = call.tool if (call := _self_described(span, look)) is not None else None
+            if tool is not None and tool.named and not tool.error:
+                found[above.span_id].append(ToolRequest(tool.name, tool.arguments, tool.call_id))
+                apart.append(span.span_id)
+        for span_id, requests in found.items():
+            model = self._spans[span_id].model
+            if model is not None:
+                asking = replace(model, requests=tuple(requests), unseen_requests=False, without_output=False)
+                self.models[span_id] = self._spans[span_id].changed(model=asking, dialect=SHAPE)
+        return frozenset(apart)
 
     def _correct_models(self, started: Sequence[int]) -> None:
         """Leave out models that hold the agent's whole loop and no output; to a tool's own model nobody spoke."""
@@ -332,6 +357,19 @@ class _ShapeReading:
             call = _self_described(span, look) if look.of_tool else None
             if call is not None:
                 self.calls[span.span_id] = call
+        for call in list(self.calls.values()):
+            if self._looks[call.span_id].own is None and self._tells_failure_of_another(call):
+                del self.calls[call.span_id]
+
+    def _tells_failure_of_another(self, call: SpanFacts) -> bool:
+        """Say whether a failed call without arguments is named after one beside it: `book_error`, beside `book`."""
+        tool, beside = call.tool, (one for one in self.calls.values() if one.parent_id == call.parent_id)
+        if tool is None or not tool.error:
+            return False
+        failed = (
+            one.tool.name for one in beside if one.tool is not None and one.tool.error and one.start <= call.start
+        )
+        return any(tool.name in (f"{name}_error", f"{name}.error") for name in failed)
 
     def _ancestors(self, span: SpanFacts) -> Iterator[SpanFacts]:
         for _ in range(_MOST_ANCESTORS):

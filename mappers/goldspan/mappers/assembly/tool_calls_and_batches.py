@@ -240,7 +240,7 @@ def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], Trace
     nested: dict[SpanRef, SpanFacts] = {}
     for span in tools:
         below = inner_of.get(span.ref, [])
-        if len(below) == 1 and _same_execution(_tool(span), _tool(below[0])):
+        if len(below) == 1 and (_same_execution(_tool(span), _tool(below[0])) or _tells_failure(span, below[0])):
             nested[span.ref] = below[0]
     inside = {inner.ref for inner in nested.values()}
     executions: list[_Execution] = []
@@ -289,6 +289,19 @@ def _same_execution(outer: ToolFacts, inner: ToolFacts) -> bool:
     if outer.call_id and inner.call_id:
         return outer.call_id == inner.call_id
     return not outer.named or same_tool(outer.name, inner.name)
+
+
+def _tells_failure(outer: SpanFacts, inner: SpanFacts) -> bool:
+    """Say whether a span inside a failed call's only tells its failure: by its name, or with the call's arguments."""
+    call, other = _tool(outer), _tool(inner)
+    if not call.error or not other.error:
+        return False
+    captured = call.arguments.capture is Capture.CAPTURED
+    same = captured and value_digest(call.arguments.raw) in inner.evidence.arguments
+    return same or other.name.lower() in _FAILURES
+
+
+_FAILURES = frozenset({"error", "exception", "failure"})
 
 
 def same_tool(one: str, other: str) -> bool:

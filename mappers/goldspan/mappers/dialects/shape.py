@@ -24,20 +24,26 @@ from goldspan.mappers.carrying_keys import (
     OUTPUT_WORDS,
     OWN_RESULTS,
     begins_as_call,
-    names_tool,
+    names_agent,
     words_of,
 )
 from goldspan.mappers.dialects.reading import model_messages
 from goldspan.mappers.dialects.reading.dialect_table import (
     DialectTable,
+    Source,
     asked_for_tools,
     error_of,
     is_named,
     returned_in,
 )
 from goldspan.mappers.dialects.reading.protocol import Advice
-from goldspan.mappers.dialects.reading.value_parsing import describes_parameters, read_arguments, read_content
-from goldspan.mappers.span_facts import SHAPE, ContextFacts, ModelFacts, SpanLook, ValuePlace
+from goldspan.mappers.dialects.reading.value_parsing import (
+    describes_parameters,
+    read_arguments,
+    read_content,
+    unbound,
+)
+from goldspan.mappers.span_facts import SHAPE, ContextFacts, ModelFacts, SpanLook, ValuePlace, first_known
 from goldspan.mappers.spans import EventView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence, read_value
 from goldspan.scoring.messages import MessageResult, is_definition, raw_messages, role_of
@@ -100,20 +106,26 @@ def says_tool(text: str) -> bool:
 # How values are wrapped.
 
 _NUMBERED = re.compile(r"\.\d{1,7}(?:\.|$)")
+_MEMBER = re.compile(r"((?:.*[._])?(?:inputs|arguments|args|kwargs|outputs|results))\.(?=[^.])")
 _CUT_REPR = re.compile(r"[A-Za-z_][\w.]*\(\w+=")
 _NAMED_TEXT = re.compile(r"(\w+)='([^'\\]{1,200})'")
 
 
 def _unflattened(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return attributes with those that have a position in their key, a.b.0.c = x, as a.b = [{c: x}]."""
+    """Return attributes with those that have a position in their key, a.b.0.c = x, as a.b = [{c: x}].
+
+    So are those that hold one argument each: a.inputs.b = x as a.inputs = {b: x}.
+    """
     lists: dict[str, dict[str, Any]] = {}
     whole: dict[str, Any] = {}
     for key, value in attributes.items():
-        found = _NUMBERED.search(key) if isinstance(key, str) else None  # pyright: ignore
-        if found is None:
-            whole[key] = value
+        text = key if isinstance(key, str) else ""  # pyright: ignore
+        if (numbered := _NUMBERED.search(text)) is not None:
+            lists.setdefault(key[: numbered.start()], {})[key[numbered.start() + 1 :]] = value
+        elif (member := _MEMBER.match(text)) is not None:
+            lists.setdefault(member[1], {})[key[member.end() :]] = read_value(value)
         else:
-            lists.setdefault(key[: found.start()], {})[key[found.start() + 1 :]] = value
+            whole[key] = value
     return {**whole, **{key: model_messages.nested(below) for key, below in lists.items()}}
 
 
@@ -235,7 +247,7 @@ class _Look:
         """Return what a tool returned, and where it stands: at a key about tools, else at the first of results."""
         of_tool = ((place, value) for place, value in self.results.items() if says_tool(place.key))
         place, result = next(of_tool, next(iter(self.results.items()), (None, None)))
-        bound = _unbound(result) if is_mapping(result) else None
+        bound = unbound(result) if is_mapping(result) else None
         return place, returned_in(result if bound is None else bound)
 
     @property
@@ -326,26 +338,12 @@ def _inner_keys(found: object) -> list[str]:
     return sorted(keys, key=lambda key: key != "kwargs")
 
 
-_BOUND: Mapping[str, Mapping[str, Sequence[Any]]] = {
-    "kwargs": {"args": [[]]},
-    "value": {"type": ["json", "object", "text"]},
-}
-"""How a call in Python binds arguments, `{"args": [], "kwargs": {...}}`, and how a value is given with its type."""
-
-
-def _unbound(found: Mapping[str, Any]) -> Any:
-    for name, marks in _BOUND.items():
-        if set(found) == {name, *marks} and all(found[key] in values for key, values in marks.items()):
-            return found[name]
-    return None
-
-
 def _without_envelope(arguments: Content, name: str) -> Content | None:
     """Return arguments that are in no envelope, or in one that has the tool's name; None where that is open."""
     found, inner = arguments.raw, _inner_keys(arguments.raw)
     if not is_mapping(found):
         return None
-    if (bound := _unbound(found)) is not None:
+    if (bound := unbound(found)) is not None:
         return Content(bound, Capture.CAPTURED) if is_mapping(bound) else None
     if not inner or not ("kwargs" in inner or all(words_of(key) <= _OF_CALLS for key in found)):
         return arguments
@@ -371,7 +369,7 @@ def look_at(view: SpanView, *, content: bool, is_marked: bool) -> SpanLook | Non
         view.scope_name,
         tuple(look.texts.items()),
         tuple(look.objects.items()),
-        is_marked or any(names_tool(key) for key in attributes if isinstance(key, str)),  # pyright: ignore
+        is_marked or any(names_agent(key) for key in attributes if isinstance(key, str)),  # pyright: ignore
         look.of_tool,
         look.of_agent,
         look.of_other,
@@ -468,6 +466,15 @@ def names_session(key: str) -> bool:
     return named and words.isdisjoint({"mcp", "parent", "user"}) and key != "thread.id"
 
 
+_SESSIONS_IN_METADATA = ("session_id", "thread_id", "conversation_id", "sessionId", "threadId", "conversationId")
+
+
+def _session_in_metadata(value: Any) -> Any:
+    """Return the session's id in what a user gave a trace along."""
+    found = read_value(value)
+    return first_known(found.get(key) for key in _SESSIONS_IN_METADATA) if is_mapping(found) else None
+
+
 BY_SHAPE = DialectTable(
     name=SHAPE,
     title="Anything else, by the shape of its spans",
@@ -482,7 +489,11 @@ BY_SHAPE = DialectTable(
         checked="OpenTelemetry's conventions",
     ),
     rules=(),
-    session_keys=("lmnr.association.properties.session_id", "langwatch.thread.id", "scope.agentic.session"),
+    session_keys=(
+        *("lmnr.association.properties.session_id", "langwatch.thread.id", "scope.agentic.session"),
+        *("judgment.session_id", "respan.threads.thread_identifier", "respan.sessions.session_identifier"),
+    ),
+    sessions_inside=(Source("metadata", take=_session_in_metadata),),
     extra_markers=frozenset(
         {
             *("span.type", "span.kind", "span_kind", "spanType", "operation.type", "gen_ai.span.kind"),

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from goldspan.mappers.dialects.reading.log_records import MESSAGE_EVENTS, event_name, log_as_span, messages_in_log
 from goldspan.mappers.dialects.reading.model_messages import (
     InputEnd,
+    are_garbled,
     end_of_input,
     last_answer,
     last_user_text,
@@ -34,6 +35,7 @@ from goldspan.mappers.dialects.reading.value_parsing import (
     Unwrap,
     identifier,
     identifiers,
+    out_of_envelope,
     positive_number,
     read_arguments,
     read_content,
@@ -408,9 +410,10 @@ class DialectTable:
         object.__setattr__(self, "log_events", messages | self.tool_log_events)
 
     def knows(self, keys: frozenset[str], scope: str) -> bool:
-        """Say whether one of its rules is about spans with this scope and one of these keys, or a key names a turn."""
+        """Say whether a rule is about spans with this scope and one of these keys, or a key is of a turn or session."""
         rules = (rule.marker in keys and scope.startswith(rule.scope) for rule in self.rules)
-        return any(rules) or not keys.isdisjoint(self.turn_id) or not keys.isdisjoint(self.session_keys)
+        inside = (source.key for source in self.sessions_inside)
+        return any(rules) or not keys.isdisjoint((*self.turn_id, *self.session_keys, *inside))
 
     def narrowed(self, keys: frozenset[str], scope: str) -> DialectTable | None:
         """Return this table without all that a span with this scope lacks, if of `named_keys` it has these.
@@ -548,7 +551,8 @@ class DialectTable:
                 tokens=self.redaction_tokens,
             )
             if arguments.content.capture is Capture.CAPTURED:
-                return NO_ARGUMENTS if self._elided(arguments.content, attributes) else arguments
+                found = out_of_envelope(arguments, attributes.get("tool.json_schema"))
+                return NO_ARGUMENTS if self._elided(found.content, attributes) else found
             if best.content.capture is Capture.NOT_CAPTURED:
                 best = arguments
         if self.flattened_arguments and best.content.capture is Capture.NOT_CAPTURED:
@@ -585,7 +589,7 @@ class DialectTable:
         self, model: ModelFacts, rule: Rule, span: SpanView, attributes: Attributes, output: Any
     ) -> ModelFacts:
         """Say what is known of a model call whose requests, if it made any, cannot be read."""
-        unseen = self._hides_requests(span, attributes)
+        unseen = self._hides_requests(span, attributes) or are_garbled(output)
         silent = rule.silent and output is None and not unseen
         return replace(model, unseen_requests=unseen, silent=silent, without_output=rule.without_output)
 

@@ -228,8 +228,24 @@ def _said_in_text(text: str) -> tuple[Message, ...]:
 
 def requests_in(output: object) -> tuple[ToolRequest, ...]:
     """Return the tool calls that a model's output asks for, in its order."""
-    said = [one for one in said_in(output) if one.requests and one.role in {"assistant", ""}]
-    return tuple([_tool_request(request) for one in said for request in one.requests if request.name not in _HIDDEN])
+    asked = _asked_in(output)
+    if any(_is_garbled(request.arguments) for request in asked):
+        return ()
+    return tuple([_tool_request(request) for request in asked if request.name not in _HIDDEN])
+
+
+def are_garbled(output: object) -> bool:
+    """Say whether a model's output has the arguments of several requests in one: some writers join what is streamed."""
+    return any(_is_garbled(request.arguments) for request in _asked_in(output))
+
+
+def _asked_in(output: object) -> list[MessageRequest]:
+    said = (one for one in said_in(output) if one.requests and one.role in {"assistant", ""})
+    return [request for one in said for request in one.requests]
+
+
+def _is_garbled(arguments: object) -> bool:
+    return isinstance(arguments, str) and "}{" in arguments and read_value(arguments) is arguments
 
 
 def _tool_request(request: MessageRequest) -> ToolRequest:

@@ -7,7 +7,7 @@ facts, and none of them is "no arguments".
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence, literal, loads, read_value
@@ -284,6 +284,8 @@ def read_arguments(
         return NO_ARGUMENTS
     if unwrap is not None and (inner := unwrap(lists_and_dicts(value))) is not None:
         value = inner
+    elif is_mapping(value) and (bound := unbound(value)) is not None:
+        value = bound
     if not is_mapping(value):
         return Arguments(Content(raw, Capture.UNPARSABLE))
     arguments: dict[str, Any] = value if is_dict(value) and isinstance(raw, str) else lists_and_dicts(value)
@@ -318,6 +320,34 @@ def lists_and_dicts(value: Any, depth: int = 0) -> Any:
 # Wrappings that instrumentations put around arguments. A dialect names the one it uses; nothing is guessed (R2).
 #
 # Each takes the decoded value and returns its content, or None if the value is not that envelope.
+
+
+_BOUND: Mapping[str, Mapping[str, Sequence[Any]]] = {
+    "kwargs": {"args": [[]]},
+    "value": {"type": ["json", "object", "text"]},
+}
+"""How a call in Python binds arguments, `{"args": [], "kwargs": {...}}`, and how a value is given with its type."""
+
+
+def unbound(found: Mapping[str, Any]) -> Any:
+    """Return what is in one of these envelopes, which no tool's own arguments look like; None for anything else."""
+    for name, marks in _BOUND.items() if len(found) == 2 else ():
+        if name in found and all(found.get(key, name) in values for key, values in marks.items()):
+            return found[name]
+    return None
+
+
+def out_of_envelope(arguments: Arguments, schema: object) -> Arguments:
+    """Return what is inside an object around a call's arguments, where the tool's schema knows that alone."""
+    found = arguments.content.raw
+    inner = [value for value in found.values() if is_mapping(value) and value] if is_mapping(found) else []
+    declared = decoded(schema) if len(inner) == 1 else None
+    known = declared.get("properties") if is_mapping(declared) else None
+    if not is_mapping(known) or not is_mapping(found) or not known.keys().isdisjoint(found.keys()):
+        return arguments
+    if not known.keys() >= inner[0].keys():
+        return arguments
+    return Arguments(Content(inner[0], Capture.CAPTURED), arguments.captures)
 
 
 def kwargs_only(value: Any) -> Any:
