@@ -57,6 +57,8 @@ class Call:
     failed: bool
     returned: bool = field(default=True, compare=False)
     """What it returned is recorded."""
+    requested: bool = field(default=False, compare=False)
+    """Only the request is known: what became of it, nobody says."""
 
     @property
     def known(self) -> bool:
@@ -122,6 +124,7 @@ def _call(call: ToolCall) -> Call:
         canonical(call.arguments) if known else call.capture.value,
         call.error is not None,
         call.result.capture is Capture.CAPTURED,
+        call.requested,
     )
 
 
@@ -134,11 +137,11 @@ def canonical(value: object) -> str:
 
 
 def played(name: str) -> Reading:
-    """Return what is known to have happened in a recording that is not read right yet."""
+    """Return what is known to have happened in a recording, which its own reading may know less of."""
     truth = TRUTH["files"][name]
     told = truth.get("error") not in ("missing", "text")
     turns: list[ReadTurn] = []
-    for calls in TRUTH["turns"][truth["turns"]]:
+    for calls in TRUTH["turns"]["standard" if truth["turns"] == "raw" else truth["turns"]]:
         batches = [
             tuple(
                 sorted(
@@ -162,14 +165,18 @@ class Original:
     expected: Reading
     requested: bool
     """It holds what models asked for, so that batches and arguments are written twice, unless batches are lost."""
+    played: Reading | None
+    """What happened, where that is known: right too, where a way of writing tells more than the recording."""
 
 
 @lru_cache(maxsize=8)
 def original(name: str) -> Original:
     documents = documents_of(name)
-    known = "known_gap" in TRUTH["files"][name] and TRUTH["files"][name]["turns"] == "standard"
-    expected = played(name) if known else read(documents)
-    return Original(name, documents, expected, known or requests_in(documents))
+    told = TRUTH["files"][name]["turns"]
+    happened = played(name) if isinstance(told, str) and told != "hidden" else None
+    known = "known_gap" in TRUTH["files"][name] and told == "standard" and happened is not None
+    expected = happened if known and happened is not None else read(documents)
+    return Original(name, documents, expected, known or requests_in(documents), happened)
 
 
 def requests_in(documents: Sequence[Document]) -> bool:
@@ -215,6 +222,8 @@ def judged(source: Original, label: str, found: Reading, documents: Sequence[Doc
     if not found.turns and source.expected.turns:
         return Case(source.name, label, BLIND)
     wrong = differences(source.expected, found)
+    if wrong and source.played is not None:
+        wrong &= differences(source.played, found)
     less = sum(call.known for call in found.calls) < sum(call.known for call in source.expected.calls)
     if not wrong and less:
         return Case(source.name, label, HONEST, doubts=doubts)
@@ -248,7 +257,9 @@ def differences(expected: Reading, found: Reading) -> set[str]:
     elif sorted(map(_batches, expected.turns)) != sorted(map(_batches, found.turns)):
         wrong.add("batch")
     known = "arguments" not in wrong and all(call.known for call in (*expected.calls, *found.calls))
-    if _failed(expected, known=known) != _failed(found, known=known):
+    were, are = _failed(expected, known=known), _failed(found, known=known)
+    untold = Counter(_print_of(call, known=known) for call in found.calls if call.requested and not call.failed)
+    if are - were or were - are - untold:
         wrong.add("failure")
     return wrong | sessions_differ(expected, found)
 
@@ -303,7 +314,11 @@ def _batches(turn: ReadTurn) -> tuple[tuple[str, ...], ...]:
 
 
 def _failed(reading: Reading, *, known: bool) -> Counter[tuple[str, str]]:
-    return Counter((call.name, call.arguments if known else "") for call in reading.calls if call.failed)
+    return Counter(_print_of(call, known=known) for call in reading.calls if call.failed)
+
+
+def _print_of(call: Call, *, known: bool) -> tuple[str, str]:
+    return call.name, call.arguments if known else ""
 
 
 def may_have_failed_again(expected: Reading, found: Reading) -> bool:

@@ -57,7 +57,7 @@ _CALLING = re.compile(
     re.IGNORECASE,
 )
 """`tools/list` is MCP's question for the tools of a server."""
-_CALLED = re.compile(r"\.(?:tool|call|run)$")
+_CALLED = re.compile(r"\.(?:tool|a?call|__call__|a?invoke|run)$")
 _TOOL_NAME = re.compile(r"[A-Za-z_][\w\-]{0,79}")
 
 

@@ -55,23 +55,8 @@ def _without(attributes: Attributes, name: str) -> dict[str, Any]:
 
 
 def _with_attributes(span: SpanView, attributes: Attributes) -> SpanView:
-    return DecodedSpan(
-        span.trace_id,
-        span.span_id,
-        span.parent_id,
-        span.name,
-        span.start,
-        span.end,
-        span.kind,
-        span.parent_is_remote,
-        span.status_code,
-        span.status_message,
-        attributes,
-        span.events,
-        span.links,
-        span.scope_name,
-        span.resource,
-    )
+    held = {name: getattr(span, name) for name in DecodedSpan.__struct_fields__}
+    return DecodedSpan(**{**held, "attributes": attributes})
 
 
 # OpenInference. The new names stay beside the original ones: an agent framework may have written them itself, on a
@@ -170,7 +155,7 @@ def _with_texts(attributes: Attributes, new: str, leaves: Mapping[str, re.Match[
 # OpenLLMetry. The name, input and output of an entity became those of an agent and its messages.
 
 _OPENLLMETRY_KIND = "traceloop.span.kind"
-_OPENLLMETRY_SCOPES = ("traceloop.", "@traceloop/", "opentelemetry.instrumentation.")
+_OPENLLMETRY_SCOPES = ("traceloop.", "respan.", "@traceloop/", "opentelemetry.instrumentation.")
 _OPENLLMETRY_REST = "traceloop.workflow.name"
 _OPENLLMETRY_KINDS = {"execute_tool": "tool", "invoke_agent": "agent", "invoke_workflow": "workflow"}
 _ENTITY = "traceloop.entity.name"

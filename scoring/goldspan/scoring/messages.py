@@ -546,8 +546,8 @@ def begins_as_error(result: object) -> bool:
 
 
 _OF_A_MESSAGE = re.compile(
-    r'"(?:tool(?:_call_id|_use_id|UseId|CallId)"|function_call_output"|isError"|is_error"|structuredContent"|lc"'
-    r'|type"\s*:\s*"(?:text|tool)")'
+    r'"(?:tool(?:_call_id|_use_id|UseId|CallId)\\*"|function_call_output\\*"|isError\\*"|is_error\\*"|structuredContent\\*"'
+    r'|lc\\*"|type\\*"\s*:\s*\\*"(?:text|tool)\\*")'
 )
 """What stands in a result that a message or a protocol wraps; other results are not parsed.
 

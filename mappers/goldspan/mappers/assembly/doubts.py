@@ -78,7 +78,7 @@ def _of_calls(
 ) -> Iterator[_Contradiction]:
     models = [span for span in telling if span.role is Role.MODEL]
     asked = _asked(models, tree_of)
-    told = asked or _asked([span for span in telling if span.role is Role.AGENT], tree_of)
+    told = asked or _asked([span for span in telling if span.role is Role.AGENT and not calls], tree_of)
     by_id = {one.request.call_id: one for one in asked if one.request.call_id}
     executed = {span.ref: span for span in spans if span.role is Role.TOOL}
     yield from _of_requests(calls, told, spans, pseudo_tools)
@@ -243,13 +243,15 @@ def _of_answers(
     calls: Sequence[ToolCall], asked: Sequence[_Asked], spans: Sequence[SpanFacts], models: Sequence[SpanFacts]
 ) -> Iterator[_Contradiction]:
     """Doubt that all calls were read where a model was shown results of more than were, within the turn."""
+    later = [span for span in models if span.start >= models[0].end]
     ids, _ = _known_calls(calls, spans)
     ids.update(one.request.call_id for one in asked)
-    first = models[0].evidence.results if models else ()
-    ids.update(result.call_id for result in first)  # what the turn before left
-    holders = [span for span in models if any(one.call_id and one.call_id not in ids for one in span.evidence.results)]
-    unknown = {one.call_id for span in holders for one in span.evidence.results} - ids
-    if len(unknown) > sum(not call.call_id for call in calls):
+    ids.update(result.call_id for span in models if span not in later for result in span.evidence.results)
+    shown = {one.call_id for span in later for one in span.evidence.results if one.call_id}
+    # Hand-offs are answered too, each by another agent.
+    others = sum(is_agent(span) or (span.tool is not None and span.tool.pseudo) for span in spans[1:])
+    if len(shown - ids) > others + sum(call.call_id not in shown for call in calls):
+        holders = [span for span in later if any(one.call_id not in ids for one in span.evidence.results)]
         yield _Contradiction("answered_not_read", DoubtedFact.CALLS, [span.ref for span in holders])
 
 
@@ -271,12 +273,15 @@ def _of_repeats(
 ) -> Iterator[_Contradiction]:
     """Doubt that one call was read as two: under two names, or from two spans within each other."""
     waiting = [call for call in calls if call.requested and not call.rejected and call.arguments]
+    returned = {(call.name, value_digest(call.arguments)) for call in calls if _is_told(call, executed, result=True)}
     of_span = _made_by_span(calls, executed)
     for call in calls:
         span = None if call.span is None else executed.get(call.span)
         if span is None or call.requested or (call.call_id or "") in by_id:
             continue
         twin = _with_arguments(span.evidence.arguments, waiting)
+        if (call.name, value_digest(call.arguments)) in returned and _is_told(call, executed, result=False):
+            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref], [call.name])
         if twin is not None:
             waiting.remove(twin)
             yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], [call.name, twin.name])
@@ -288,6 +293,13 @@ def _of_repeats(
             outer = _repeated_by(call, of_span.get(above.ref))
         if outer is not None:
             yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *outer.evidence], [outer.name, call.name])
+
+
+def _is_told(call: ToolCall, executed: Mapping[SpanRef, SpanFacts], *, result: bool) -> bool:
+    """Say whether a call's span has its result and no id; or its id and no result, as what a model requested has."""
+    spans = [executed[ref] for ref in call.evidence if ref in executed]
+    holds = any(span.evidence.failed is not None or span.evidence.names_error or span.evidence.status for span in spans)
+    return bool(spans) and bool(call.arguments) and holds is result and bool(call.call_id) is not result
 
 
 def _with_arguments(digests: Sequence[str], calls: Sequence[ToolCall]) -> ToolCall | None:
@@ -368,9 +380,10 @@ def _of_read_arguments(call: ToolCall, ask: _Asked | None) -> Iterator[_Contradi
 
 
 def _is_envelope(arguments: Mapping[str, object]) -> bool:
-    """Say whether this is how Python hands on a call: its keyword arguments, and nothing else that has a value."""
-    others = (value for key, value in arguments.items() if key != "kwargs" and value not in ([], (), None))
-    return is_mapping(arguments.get("kwargs")) and not any(value is not True for value in others)
+    """Say whether this is how a call is handed on: its arguments as one object, beside others that are empty."""
+    key = next((key for key in ("kwargs", "input", "arguments") if is_mapping(arguments.get(key))), "")
+    others = [value for name, value in arguments.items() if name != key]
+    return bool(key and (others or key == "kwargs")) and all(one in ([], {}, (), None, True) for one in others)
 
 
 def _of_batches(

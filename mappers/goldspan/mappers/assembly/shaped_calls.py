@@ -160,7 +160,8 @@ class _ShapeReading:
         found: dict[str, list[ToolRequest]] = defaultdict(list)
         apart: list[str] = []
         for span in ordered:
-            above, look = self._spans.get(span.parent_id), self._looks.get(span.span_id)
+            above = next((one for one in self._ancestors(span) if one.role is not None), None)
+            look = self._looks.get(span.span_id)
             if look is None or span.role is not None or not look.of_tool or look.result_place is not None:
                 continue
             if above is None or above.model is None or above.model.requests or above.role is not Role.MODEL:
@@ -363,13 +364,9 @@ class _ShapeReading:
 
     def _tells_failure_of_another(self, call: SpanFacts) -> bool:
         """Say whether a failed call without arguments is named after one beside it: `book_error`, beside `book`."""
-        tool, beside = call.tool, (one for one in self.calls.values() if one.parent_id == call.parent_id)
-        if tool is None or not tool.error:
-            return False
-        failed = (
-            one.tool.name for one in beside if one.tool is not None and one.tool.error and one.start <= call.start
-        )
-        return any(tool.name in (f"{name}_error", f"{name}.error") for name in failed)
+        name = "" if call.tool is None or not call.tool.error else call.tool.name
+        before = (one.tool for one in self.calls.values() if one.start <= call.start)
+        return any(tool is not None and tool.error and name == f"{tool.name}_error" for tool in before)
 
     def _ancestors(self, span: SpanFacts) -> Iterator[SpanFacts]:
         for _ in range(_MOST_ANCESTORS):

@@ -182,7 +182,7 @@ def calls_of(
     batch_of = _batches_without_requests(executions, spans, tree_of)
     batches, given = Batches(), GivenTools(spans, tree_of)
     for execution in executions:
-        if execution.tool.pseudo or execution.name in pseudo_tools:
+        if execution.tool.pseudo or execution.name in pseudo_tools or _is_named_failure(execution.tool):
             continue
         call = _executed_call(execution, given)
         if not execution.tool.executed:
@@ -298,10 +298,12 @@ def _tells_failure(outer: SpanFacts, inner: SpanFacts) -> bool:
         return False
     captured = call.arguments.capture is Capture.CAPTURED
     same = captured and value_digest(call.arguments.raw) in inner.evidence.arguments
-    return same or other.name.lower() in _FAILURES
+    return same or _is_named_failure(other)
 
 
-_FAILURES = frozenset({"error", "exception", "failure"})
+def _is_named_failure(tool: ToolFacts) -> bool:
+    """Say whether this tells a failure, and is no call: no tool has such a name."""
+    return bool(tool.error) and tool.name.lower() in {"error", "exception", "failure"}
 
 
 def same_tool(one: str, other: str) -> bool:

@@ -31,7 +31,7 @@ from goldspan.mappers.dialects.reading import model_messages
 from goldspan.mappers.dialects.reading.dialect_table import (
     DialectTable,
     Source,
-    asked_for_tools,
+    asks_for_tools,
     error_of,
     is_named,
     returned_in,
@@ -448,13 +448,16 @@ def _model_of(look: _Look, attributes: Mapping[str, Any]) -> ModelFacts | None:
     if not requests and not speaks and not look.of_model:
         return None
     end = model_messages.end_of_input(inputs)
+    is_mute = not requests and not speaks
+    reasons = (value for key, value in attributes.items() if "finish" in words_of(str(key)))
     return ModelFacts(
         requests,
         end.answered,
         end.new_user_message,
-        unseen_requests=not requests and asked_for_tools(attributes),
+        unseen_requests=not requests and any(map(asks_for_tools, reasons)),
         user_messages=end.user_messages,
-        without_output=not requests and not speaks,
+        silent=is_mute,
+        without_output=is_mute,
     )
 
 

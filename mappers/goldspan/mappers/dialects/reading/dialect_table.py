@@ -283,12 +283,13 @@ _ASKING = ("tool_call", "tool_use", "tool-call", "function_call")
 
 def asked_for_tools(attributes: Attributes) -> bool:
     """Return whether a finish reason, as a text, a list or JSON text, says that the model requested tools."""
-    for key in _KEYS:
-        reason = attributes.get(key)
-        for text in reason if is_sequence(reason) else (reason,):
-            if isinstance(text, str) and any(word in text.lower() for word in _ASKING):
-                return True
-    return False
+    return any(asks_for_tools(attributes.get(key)) for key in _KEYS)
+
+
+def asks_for_tools(reason: object) -> bool:
+    """Say whether this finish reason says so."""
+    texts = () if reason is None else reason if is_sequence(reason) else (reason,)
+    return any(isinstance(text, str) and any(word in text.lower() for word in _ASKING) for text in texts)
 
 
 _RESPONSE_IDS = ("gen_ai.response.id", "ai.response.id")

@@ -259,6 +259,7 @@ def _requests(said: Sequence[Any]) -> tuple[RequestEvidence, ...]:
         for message in model_messages.said_in(output):
             if message.role in {"user", "tool"}:
                 answered = True
+                found = found if message.role == "tool" or message.results else []  # of a transcript, the last turn
             elif message.requests:
                 response, answered = response + answered, False
                 found += [_asked(request, response) for request in message.requests]

@@ -338,16 +338,21 @@ def unbound(found: Mapping[str, Any]) -> Any:
 
 
 def out_of_envelope(arguments: Arguments, schema: object) -> Arguments:
-    """Return what is inside an object around a call's arguments, where the tool's schema knows that alone."""
+    """Return what is inside objects around a call's arguments, where the tool's schema knows that alone."""
     found = arguments.content.raw
-    inner = [value for value in found.values() if is_mapping(value) and value] if is_mapping(found) else []
-    declared = decoded(schema) if len(inner) == 1 else None
+    declared = read_value(schema) if _only_object(found) else None
     known = declared.get("properties") if is_mapping(declared) else None
-    if not is_mapping(known) or not is_mapping(found) or not known.keys().isdisjoint(found.keys()):
-        return arguments
-    if not known.keys() >= inner[0].keys():
-        return arguments
-    return Arguments(Content(inner[0], Capture.CAPTURED), arguments.captures)
+    while is_mapping(known) and is_mapping(found) and known.keys().isdisjoint(found.keys()):
+        found = _only_object(found)
+        if found and known.keys() >= found.keys():
+            return Arguments(Content(found, Capture.CAPTURED), arguments.captures)
+    return arguments
+
+
+def _only_object(found: object) -> Mapping[str, Any] | None:
+    """Return the only object in an object; None where there are several, or none."""
+    inner = [value for value in found.values() if is_mapping(value) and value] if is_mapping(found) else []
+    return inner[0] if len(inner) == 1 else None
 
 
 def kwargs_only(value: Any) -> Any:
