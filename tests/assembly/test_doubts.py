@@ -93,6 +93,12 @@ class TestCalls:
         assert doubts(first, ran("a", 2, "f", X, "c1"), ran("b", 3, "g", Y, None), next_model) == {}
         assert "answered_not_read" not in doubts(next_model, speaking("o", 6, results=shown, continues=True))
 
+    def test_a_request_on_a_span_of_its_own_and_its_execution_are_one_call(self) -> None:
+        asked, executed = ran("a", 2, "f", X, "c1"), ran("b", 3, "f", X, None, evidence={"failed": False})
+        assert doubts(asked, executed) == {"read_twice": ("f",)}
+        assert doubts(ran("a", 2, "f", X, "c1"), ran("b", 3, "f", Y, None, evidence={"failed": False})) == {}
+        assert doubts(ran("a", 2, "f", X, None), executed) == {}, "a call may be made again"
+
     def test_requests_without_ids_are_counted_by_name(self) -> None:
         asked = speaking("m", 1, requests=asks(("f", X, None), ("f", Y, None)))
         assert "requested_not_read" not in doubts(asked, ran("a", 2, "f", X, None), ran("b", 3, "f", Y, None))

@@ -222,6 +222,8 @@ def judged(source: Original, label: str, found: Reading, documents: Sequence[Doc
     if not found.turns and source.expected.turns:
         return Case(source.name, label, BLIND)
     wrong = differences(source.expected, found)
+    if wrong and found.doubts & _DECIDING:
+        return Case(source.name, label, HONEST, doubts=doubts)
     if wrong and source.played is not None:
         wrong &= differences(source.played, found)
     less = sum(call.known for call in found.calls) < sum(call.known for call in source.expected.calls)
@@ -230,8 +232,6 @@ def judged(source: Original, label: str, found: Reading, documents: Sequence[Doc
     if not wrong:
         false = doubts and not lost and not source.expected.doubts
         return Case(source.name, label, FALSE_DOUBT if false else RIGHT, doubts=doubts)
-    if found.doubts & _DECIDING:
-        return Case(source.name, label, HONEST, doubts=doubts)
     unsaid = wrong - found.doubts - lost
     if unsaid:
         unsaid -= gone(source.expected, documents)
