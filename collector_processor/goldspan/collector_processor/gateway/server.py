@@ -22,18 +22,11 @@ from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver, RequestHandler
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.serving import process
 from goldspan.collector_processor.serving.admin import Admin, MetricsPage, Sample
 from goldspan.collector_processor.serving.field_types import ListenAddress, Secret, state_folder
 from goldspan.collector_processor.serving.golden_files import GoldenFiles, GoldenReloader
 from goldspan.collector_processor.serving.http_server import BearerTokens, HttpServer
-from goldspan.collector_processor.serving.process import (
-    FileReloader,
-    FileWatch,
-    credential_files,
-    notify_systemd,
-    raise_open_files,
-    warn_of_slow_protobuf,
-)
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens import GoldenIndex
 
@@ -85,8 +78,10 @@ class GatewayServer:
             files, self._pipeline.reload_goldens, loaded_at=time.time(), now=time.time
         )
         self._refused_credentials = ""
-        self._credential_reloader = FileReloader(credential_files(settings), self._reload_credentials, retry=True)
-        self._file_watch = FileWatch(settings.watch_files, check=self._check_files, reload=self._reload_files)
+        self._credential_reloader = process.FileReloader(
+            process.credential_files(settings), self._reload_credentials, retry=True
+        )
+        self._file_watch = process.FileWatch(settings.watch_files, check=self._check_files, reload=self._reload_files)
         self._handler = RequestHandler(
             self._pipeline.accept,
             settings.limits,
@@ -120,7 +115,7 @@ class GatewayServer:
                 self.addresses[name] = self._address(name, listener.port)
                 _logger.info("listening", extra={"server": name, "address": self.addresses[name]})
             self._ready = True
-            notify_systemd("READY=1")
+            process.notify_systemd("READY=1")
             if started is not None:
                 started(self)
             await self._stop.wait()
@@ -132,7 +127,7 @@ class GatewayServer:
 
     async def _shut_down(self) -> None:
         self._ready = False
-        notify_systemd("STOPPING=1")
+        process.notify_systemd("STOPPING=1")
         timeout = self._settings.shutdown_timeout
         began = time.monotonic()
         _logger.info("shutting down: new requests are refused")
@@ -239,8 +234,8 @@ class GatewayServer:
 
 def run_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> bool:
     """Serve until a signal. Return whether everything was delivered. Raises FileError, SettingsError."""
-    raise_open_files()
-    warn_of_slow_protobuf()
+    process.raise_open_files()
+    process.warn_of_slow_protobuf()
 
     async def main() -> bool:
         return await GatewayServer(settings, environ, open_pipeline).run()

@@ -37,13 +37,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.util.types import AttributeValue
 
 from goldspan.collector_processor.daemon_threads import Timer, call_in_forked_children
-from goldspan.collector_processor.emit import names
-from goldspan.collector_processor.emit.emitters import (
-    EventEmitter,
-    MetricEmitter,
-    SelfTelemetry,
-    suppressed_instrumentation,
-)
+from goldspan.collector_processor.emit import emitters, names
 from goldspan.collector_processor.emit.evaluation import span_attributes
 from goldspan.collector_processor.engine.engine import EngineOutput
 from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans, JoinReport
@@ -107,9 +101,9 @@ class SpanPipeline:
         target: str,
         new_filter: Callable[[], TraceFilter] | None,
         hold: HoldSettings,
-        events: EventEmitter | OtlpEvents,
-        metrics: MetricEmitter,
-        telemetry: SelfTelemetry,
+        events: emitters.EventEmitter | OtlpEvents,
+        metrics: emitters.MetricEmitter,
+        telemetry: emitters.SelfTelemetry,
     ) -> None:
         """Export every span by `inner`, which sends to `target`.
 
@@ -277,7 +271,7 @@ class SpanPipeline:
             return
         outer, self._owner, self._exits_from = self._owner, threading.get_ident(), inf
         try:
-            with suppressed_instrumentation():
+            with emitters.suppressed_instrumentation():
                 yield True
         except Exception as error:  # noqa: BLE001 - an error in goldspan must not reach the agent
             self._telemetry.failure("goldspan", error)

@@ -17,14 +17,7 @@ from prometheus_client.registry import Collector
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.collector_processor.engine.reading_policy import SeenSession
-from goldspan.collector_processor.serving.http_server import (
-    BearerTokens,
-    Receive,
-    Send,
-    headers_of,
-    path_of,
-    send_response,
-)
+from goldspan.collector_processor.serving import http_server
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.json_values import escaped
 from goldspan.scoring.results import TurnResult
@@ -222,7 +215,7 @@ class Admin:
     def __init__(
         self,
         *,
-        tokens: BearerTokens,
+        tokens: http_server.BearerTokens,
         metrics: MetricsPage,
         coverage: Callable[[], Mapping[str, Any]],
         not_ready_reason: Callable[[], str | None],
@@ -242,9 +235,9 @@ class Admin:
             "/coverage": lambda: (200, _JSON, escaped(json.dumps(coverage(), ensure_ascii=False)).encode() + b"\n"),
         }
 
-    async def __call__(self, scope: Mapping[str, Any], _: Receive, send: Send) -> None:
+    async def __call__(self, scope: Mapping[str, Any], _: http_server.Receive, send: http_server.Send) -> None:
         """Respond to one request."""
-        path = path_of(scope)
+        path = http_server.path_of(scope)
         page = self._pages.get(path)
         headers = [("cache-control", "no-store")]
         if page is None:
@@ -254,7 +247,7 @@ class Admin:
             headers.append(("allow", "GET, HEAD"))
         elif path in _NO_TOKEN_NEEDED:
             status, kind, body = page()
-        elif not self._tokens.admit(headers_of(scope).get("authorization")):
+        elif not self._tokens.admit(http_server.headers_of(scope).get("authorization")):
             status, kind, body = 401, _TEXT, b"expected a valid bearer token in `Authorization`\n"
             headers.append(("www-authenticate", "Bearer"))
         else:
@@ -263,7 +256,7 @@ class Admin:
         headers += [("content-type", kind), ("content-length", str(len(body)))]
         if status >= 400:
             headers.append(("connection", "close"))
-        await send_response(send, status, headers, b"" if scope["method"] == "HEAD" else body)
+        await http_server.send_response(send, status, headers, b"" if scope["method"] == "HEAD" else body)
 
     def _readyz(self) -> tuple[int, str, bytes]:
         if (reason := self._not_ready_reason()) is not None:

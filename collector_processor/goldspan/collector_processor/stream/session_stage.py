@@ -36,24 +36,8 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
 from goldspan.collector_processor.engine import session_scorer
 from goldspan.collector_processor.engine.reading_policy import SessionsWithoutGolden
 from goldspan.collector_processor.engine.trace_machine import SessionPart
-from goldspan.collector_processor.stream.stage_interface import (
-    DeadLetter,
-    DueTimes,
-    Logs,
-    Output,
-    PartitionState,
-    Results,
-    SessionMessage,
-    StageStats,
-    StreamContext,
-    Traces,
-    decode_fragment,
-    decode_head,
-    decode_message,
-    digest,
-    due_of,
-    encode_head,
-)
+from goldspan.collector_processor.stream import stage_interface
+from goldspan.collector_processor.stream.stage_interface import digest
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.scoring.sessions import SpanRef
 
@@ -143,19 +127,21 @@ class _Session:
 class SessionStage:
     """One partition of the second stage. For one thread."""
 
-    def __init__(self, context: StreamContext, state: PartitionState, sources: int) -> None:
+    def __init__(
+        self, context: stage_interface.StreamContext, state: stage_interface.PartitionState, sources: int
+    ) -> None:
         """Continue with the state of this partition; `sources` is the number of partitions of the first stage."""
         self._context = context
         self._settings = context.settings
         self._state = state
-        self.stats = StageStats()
+        self.stats = stage_interface.StageStats()
         self._scorer = session_scorer.SessionScorer(context.goldens, context.settings, self.stats)
         self._watermarks = [0.0] * sources
         self._now = 0.0
         self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
         """Sessions in memory by a digest of their id, the least recently used first."""
         self._size = 0
-        self._due = DueTimes()
+        self._due = stage_interface.DueTimes()
         """Every open session."""
         self._changed: dict[bytes, None] = {}
         self._dropped: dict[bytes, None] = {}
@@ -167,7 +153,7 @@ class SessionStage:
         """Results that are final, and those that are so no longer, since the last commit."""
         self._restore()
 
-    def use_goldens(self, context: StreamContext) -> None:
+    def use_goldens(self, context: stage_interface.StreamContext) -> None:
         """Score by the goldens of this context from now on; an open session when something new comes for it."""
         self._context, self._scorer.goldens = context, context.goldens
 
@@ -191,18 +177,21 @@ class SessionStage:
 
     # Input.
 
-    def receive(self, key: bytes, body: bytes) -> Iterable[Output]:
+    def receive(self, key: bytes, body: bytes) -> Iterable[stage_interface.Output]:
         """Receive a message of the first stage; `key` is the session id."""
         try:
-            message = decode_message(body)
+            message = stage_interface.decode_message(body)
             if not 0 <= message.source < len(self._watermarks):
                 raise ValueError(f"found a message of partition {message.source} of {len(self._watermarks)}")
-            parts = {root: None if one is None else (decode_fragment(one), one) for root, one in message.changes}
+            parts = {
+                root: None if one is None else (stage_interface.decode_fragment(one), one)
+                for root, one in message.changes
+            }
         except ValueError as error:
-            return [DeadLetter(body, str(error))]
+            return [stage_interface.DeadLetter(body, str(error))]
         if 0 < message.epoch < self._epochs[message.source]:
             return []  # of a worker that does not know yet that it lost the partition: the next one says it anew
-        outputs: list[Output] = []
+        outputs: list[stage_interface.Output] = []
         if message.epoch > self._epochs[message.source]:
             self._epochs[message.source] = message.epoch
             self._epochs_changed = True
@@ -218,16 +207,16 @@ class SessionStage:
         """Return the next time at which `advance` has work to do."""
         return self._due.first()
 
-    def advance(self, watermark: float) -> Iterable[Output]:
+    def advance(self, watermark: float) -> Iterable[stage_interface.Output]:
         """Complete and drop what is due by this time.
 
         Call it with the wall clock, where this partition and all of the first stage were read up to their ends.
         """
         return self._work(max(watermark, min(self._watermarks)))
 
-    def _work(self, now: float) -> list[Output]:
+    def _work(self, now: float) -> list[stage_interface.Output]:
         self._now = max(self._now, now)
-        outputs: list[Output] = []
+        outputs: list[stage_interface.Output] = []
         for due, key in self._due.take(self._now):
             session = self._find(key)
             if session is not None:
@@ -253,7 +242,7 @@ class SessionStage:
                     self._state.set(row, msgspec.msgpack.encode((place, encoded)))
             session.writes.clear()
             session.state.due = self._due[key]
-            self._state.set(_SESSION + key, encode_head(session.state, incomplete=session.incomplete))
+            self._state.set(_SESSION + key, stage_interface.encode_head(session.state, incomplete=session.incomplete))
         self._changed.clear()
         if self._watermarks_changed:
             self._state.set(_WATERMARKS, msgspec.msgpack.encode(self._watermarks))
@@ -273,7 +262,7 @@ class SessionStage:
             epochs = msgspec.msgpack.decode(row)[: len(self._epochs)]
             self._epochs[: len(epochs)] = epochs
         for key, head in self._state.items(_SESSION):
-            if (due := due_of(head)) is not None:
+            if (due := stage_interface.due_of(head)) is not None:
                 self._due.set(key[1:], due)
 
     def _find(self, key: bytes) -> _Session | None:
@@ -284,11 +273,11 @@ class SessionStage:
             return session
         if key not in self._due or (head := self._state.get(_SESSION + key)) is None:
             return None
-        state, incomplete = decode_head(head)
+        state, incomplete = stage_interface.decode_head(head)
         session = self._sessions[key] = _Session(state, incomplete)
         for _, row in self._state.items(_FRAGMENT + key):
             (trace, root), encoded = msgspec.msgpack.decode(row)
-            session.put((trace, root), encoded, decode_fragment(encoded))
+            session.put((trace, root), encoded, stage_interface.decode_fragment(encoded))
         session.writes.clear()
         self._size += session.size
         return session
@@ -298,15 +287,15 @@ class SessionStage:
     def _receive(
         self,
         session_id: bytes,
-        message: SessionMessage,
+        message: stage_interface.SessionMessage,
         parts: Mapping[str, tuple[tuple[Fragment, bool], bytes] | None],
-        outputs: list[Output],
+        outputs: list[stage_interface.Output],
     ) -> None:
         key = _digest(session_id)
         session = self._find(key)
         if session is None:
             if all(part is None for part in parts.values()):
-                outputs += [Traces(message.held)] if message.held else []
+                outputs += [stage_interface.Traces(message.held)] if message.held else []
                 return
             name = session_id.decode("utf-8", "surrogatepass")
             session = self._sessions[key] = _Session(session_scorer.SessionState(name, message.watermark))
@@ -333,7 +322,9 @@ class SessionStage:
         if message.held:
             outputs.append(_scored(message.held, session.state))
 
-    def _advance_session(self, key: bytes, session: _Session, now: float, outputs: list[Output]) -> None:
+    def _advance_session(
+        self, key: bytes, session: _Session, now: float, outputs: list[stage_interface.Output]
+    ) -> None:
         """Score the runs of a quiet session; later drop its fragments; later forget it."""
         self._changed[key] = None
         step, again = session_scorer.next_step(session.state, now, self._settings)
@@ -350,7 +341,9 @@ class SessionStage:
             session.drop(self._settings.assembly.session_gap_ns)
         self._due.set(key, again)
 
-    def _score(self, session: _Session, now: float, outputs: list[Output], *, complete: bool = False) -> None:
+    def _score(
+        self, session: _Session, now: float, outputs: list[stage_interface.Output], *, complete: bool = False
+    ) -> None:
         state, output = session.state, session_scorer.OutputBuilder()
         self._scorer.score(state, session.part, output, complete=complete, incomplete=session.incomplete)
         for problem in output.problems:
@@ -358,12 +351,12 @@ class SessionStage:
         self._uncounted[0].extend(output.final)
         self._uncounted[1].extend(output.superseded)
         if events := encoded_events(output.evaluations, int(now * _NANOSECONDS)):
-            outputs.append(Logs(state.id.encode("utf-8", "surrogatepass"), events))
+            outputs.append(stage_interface.Logs(state.id.encode("utf-8", "surrogatepass"), events))
         if output.evaluations or output.sessions:
-            outputs.append(Results(tuple(output.evaluations), tuple(output.sessions)))
+            outputs.append(stage_interface.Results(tuple(output.evaluations), tuple(output.sessions)))
 
 
-def _scored(held: bytes, session: session_scorer.SessionState) -> Traces:
+def _scored(held: bytes, session: session_scorer.SessionState) -> stage_interface.Traces:
     """Return spans with the attributes of their results. A correction is no attribute, as where a span was sent."""
     groups = [(envelope, spans, list(map(ref_of, spans))) for envelope, spans in split_request(held) or ()]
     attributes: dict[SpanRef, Attributes] = {ref: {} for _, _, refs in groups for ref in refs}
@@ -375,7 +368,7 @@ def _scored(held: bytes, session: session_scorer.SessionState) -> Traces:
         if found := span_attributes(evaluation):
             attributes[target].update(found)
             metrics.setdefault(target, set()).add(evaluation.metric)
-    return Traces(
+    return stage_interface.Traces(
         join_request(
             SpanGroup(
                 envelope,

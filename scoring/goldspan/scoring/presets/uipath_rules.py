@@ -238,6 +238,10 @@ def _evaluate(criteria: _Criteria, spans: list[Mapping[str, Any]], *, strict: bo
     return _count(calls, criteria.tool_calls_count, strict=strict)
 
 
+_OF_ARGUMENTS = ("explained_tool_calls_args", "tool calls")
+_OF_OUTPUTS = ("explained_tool_calls_outputs", "tool calls outputs")
+
+
 def _by_value(
     made: Sequence[UiPathToolCall | ToolOutput],
     wanted: Sequence[UiPathToolCall | ToolOutput],
@@ -246,9 +250,9 @@ def _by_value(
     strict: bool,
 ) -> _Evaluated:
     """Compare arguments, or outputs, of which the strict evaluator stops at the first that is wrong."""
-    explained = f"explained_tool_calls_{'outputs' if outputs else 'args'}"
+    explained, what = _OF_OUTPUTS if outputs else _OF_ARGUMENTS
     if not wanted or not made:
-        return _empty(wanted, made, explained, "tool calls outputs" if outputs else "tool calls")
+        return _empty(wanted, made, explained, what)
     attempts: list[_Attempt] = []
     used: set[int] = set()
     tries: dict[str, int] = {}
