@@ -21,6 +21,7 @@ from goldspan.collector_processor.golden_tools.inference.matcher_ladder import (
     EDGES,
     FORMS,
     PRESENT,
+    Form,
     PooledValues,
     SeenValues,
     accepts,
@@ -49,6 +50,8 @@ _ENOUGH_LISTS = 10
 _FEW_PLACES = 3
 _ABOUT_A_YEAR = 400
 _MOSTLY = 0.6
+_MOST_TRIED = 10
+"""So many runs of a task are left out in turn."""
 _LITTLE = 0.001
 """Numbers that differ by this share are nearly the same."""
 _OFTEN_SAID, _SOMETIMES = 6, 0.3
@@ -162,26 +165,31 @@ def _rule(
         return LearnedRule(*argument, PRESENT.name, PooledValues(), optional, 0, {}, passed, assumed=True)
     pool = _pooled(argument[1], places, together)
     failures: Counter[str] = Counter()
-    tried = sum(len(values) for values, _ in places if len(values) > 1)
-    if any(len(set(map(canonical, values))) > 1 for values, _ in places):
-        for values, calls in places:
-            _try_out(values, calls, pool, failures)
+    tried = sum(min(len(values), _MOST_TRIED) for values, _ in places if len(values) > 1)
     fitting = {
         form.name
         for form in FORMS
         if all(form.fit(SeenValues(values, calls, pool)) is not None for values, calls in places)
     }
+    if any(len(set(map(canonical, values))) > 1 for values, _ in places):
+        forms = [form for form in FORMS if form.name in fitting or form.name == "generated"]
+        for values, calls in places:
+            _try_out(values, calls, pool, forms, failures)
     form, assumed = _choose(places, pool, fitting, failures, tried, writes)
     return LearnedRule(*argument, form, pool, optional, tried, dict(failures), passed, assumed)
 
 
 def _try_out(
-    values: Sequence[JsonValue], calls: Sequence[SeenCall], pool: PooledValues, failures: Counter[str]
+    values: Sequence[JsonValue],
+    calls: Sequence[SeenCall],
+    pool: PooledValues,
+    forms: Sequence[Form],
+    failures: Counter[str],
 ) -> None:
-    """Leave out one run after the other, and count which forms reject it."""
-    for index in range(len(values) if len(values) > 1 else 0):
+    """Leave out one run after the other, of many runs the first, and count which forms reject it."""
+    for index in range(min(len(values), _MOST_TRIED) if len(values) > 1 else 0):
         others = SeenValues([*values[:index], *values[index + 1 :]], [*calls[:index], *calls[index + 1 :]], pool)
-        for form in FORMS:
+        for form in forms:
             expected = form.fit(others)
             if expected is None or not accepts(expected, values[index], calls[index]):
                 failures[form.name] += 1

@@ -18,7 +18,7 @@ from goldspan.scoring.errors import MatcherError
 from goldspan.scoring.grounding.dates import is_date
 from goldspan.scoring.json_values import is_number, is_sequence
 from goldspan.scoring.matchers import escape_literal, score_of
-from goldspan.scoring.matchers.kinds.prose import WrittenText, facts_of
+from goldspan.scoring.matchers.kinds.prose import WrittenText, bare, facts_of
 from goldspan.scoring.matchers.kinds.session_values import dates_in
 from goldspan.scoring.matchers.matcher import has_dollar_keys
 from goldspan.scoring.matchers.reading import matches, read_arguments
@@ -102,11 +102,8 @@ def _spelling(seen: SeenValues) -> JsonValue:
     """Take numbers however they are written, and text whatever its case, white space and punctuation."""
     if not all(isinstance(value, str) or is_number(value) for value in seen.values):
         return None
-    kept: list[JsonValue] = []
-    for value in seen.values:
-        if not any(matches({"$alphanumeric": one}, value) for one in kept):
-            kept.append(value)
-    return any_of(kept, lambda one: {"$alphanumeric": one})
+    kept = {bare(value): value for value in reversed(seen.values)}
+    return any_of(list(reversed(kept.values())), lambda one: {"$alphanumeric": one})
 
 
 def _same_instant(seen: SeenValues) -> JsonValue:

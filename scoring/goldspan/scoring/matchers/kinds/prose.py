@@ -208,16 +208,17 @@ class Alphanumeric(matcher.Matcher):
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1 for such a value."""
         try:
-            return ONE if equal(_bare(self.value), _bare(actual)) else ZERO
+            return ONE if equal(bare(self.value), bare(actual)) else ZERO
         except RecursionError:  # nested too deep
             return ZERO
 
 
-def _bare(value: JsonValue) -> JsonValue:
+def bare(value: JsonValue) -> JsonValue:
+    """Return a value with its texts as letters and digits alone, and numbers as the text that says them."""
     if is_sequence(value):
-        return list(map(_bare, value))
+        return list(map(bare, value))
     if is_mapping(value):
-        return {name: _bare(item) for name, item in value.items()}
+        return {name: bare(item) for name, item in value.items()}
     number = number_of(value)
     if number is not None:
         return str(number)
