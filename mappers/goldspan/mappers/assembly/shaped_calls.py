@@ -131,12 +131,15 @@ class _ShapeReading:
         self.calls: dict[str, SpanFacts] = {}
         ordered = sorted(spans.values(), key=time_order)
         tools = [span for span in ordered if span.tool is not None]
-        self._looks = {span.span_id: look for span in ordered if (look := span.look) is not None}
-        written_apart = self._read_requests_written_apart(ordered)
-        requests = _requests(self.models.get(span.span_id, span) for span in ordered)
+        requests = _requests(ordered)
         self._asked = _unanswered(requests, tools)
         if requests and not self._asked and not any(span.look for span in ordered if span.role is not None):
             return
+        self._looks = {span.span_id: look for span in ordered if (look := span.look) is not None}
+        written_apart = () if requests else self._read_requests_written_apart(ordered)
+        if written_apart:
+            requests = _requests(self.models.values())
+            self._asked = _unanswered(requests, tools)
         if not requests and all(span.look is not None for span in ordered if span.role is Role.MODEL):
             self._read_models(ordered)
             requests = _requests(self.models.values())
