@@ -18,7 +18,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Processes that tests run in. One that has nothing left to do takes tests from another.
 JOBS ?= 2
-PYTEST := python -m pytest -rs -n $(JOBS) --dist worksteal
+# Published data that is no part of the repository; docs/proof.md says where it is from.
+DATA ?= data
+PYTEST := python -m pytest -n $(JOBS) --dist worksteal
 
 # The oldest supported SDK and the one google-adk pins; the environment of `test` has the newest there is.
 SDK_OLDEST := 1.39.1
@@ -44,7 +46,7 @@ endef
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-change test-map test-all test-sdk test-adk test-adapters test-integrations test-zero-code test-spark test-javascript test-java test-go test-servers check coverage \
 	conformance variations docs bench \
-	lint mypy pyright bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector jaeger record try try-kafka test-kafka wheel clean
+	lint mypy pyright proof bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector jaeger record try try-kafka test-kafka wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +93,9 @@ bench: $(TEST) ## ratios against reference implementations, in one run
 grounding: $(TEST) ## grounding on a file of labelled calls (ARGS=FILE), and what it costs
 	$(BIN)/python -m benchmarks.grounding $(ARGS)
 
+proof: $(TEST) ## measure what README and docs promise, and write docs/proof.md; DATA=folder of published data, ARGS= names sections
+	PYTHONPATH=tests:docs:. $(BIN)/python -m benchmarks.proof $(ARGS) --data $(DATA)
+
 bench-peers: $(SDK_VENVS)/peers/.ready ## what scoring costs beside the evaluators of UiPath and DeepEval
 	$(SDK_VENVS)/peers/bin/python -m benchmarks.peers
 
@@ -111,34 +116,34 @@ test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready ##
 	done
 
 test-adk: $(SDK_VENVS)/adk/.ready ## run the adapter for Google ADK with the real google-adk
-	$(SDK_VENVS)/adk/bin/python -m pytest -rs tests/adapters $(ARGS)
+	$(SDK_VENVS)/adk/bin/python -m pytest tests/adapters $(ARGS)
 
 test-adapters: $(SDK_VENVS)/evaluators/.ready ## run the evaluators for Strands Evals and UiPath with their real packages
-	$(SDK_VENVS)/evaluators/bin/python -m pytest -rs tests/adapters $(ARGS)
+	$(SDK_VENVS)/evaluators/bin/python -m pytest tests/adapters $(ARGS)
 
 test-integrations: test-adk test-adapters test-servers $(SDK_VENVS)/integrations/.ready ## every integration with its real package: these three, agentevals, MLflow and a notebook
-	$(SDK_VENVS)/integrations/bin/python -m pytest -rs tests/adapters/test_agentevals.py tests/adapters/test_mlflow.py tests/docs/test_notebook.py $(ARGS)
+	$(SDK_VENVS)/integrations/bin/python -m pytest tests/adapters/test_agentevals.py tests/adapters/test_mlflow.py tests/docs/test_notebook.py $(ARGS)
 
 test-zero-code: $(SDK_VENVS)/zero-code/.ready ## run agents under opentelemetry-instrument, set up by variables and files alone
-	$(SDK_VENVS)/zero-code/bin/python -m pytest -rs tests/zero_code $(ARGS)
+	$(SDK_VENVS)/zero-code/bin/python -m pytest tests/zero_code $(ARGS)
 
 test-spark: $(SDK_VENVS)/spark/.ready ## scores on a real Spark of two cores; needs Java 17 or newer
-	$(SDK_VENVS)/spark/bin/python -m pytest -rs tests/spark $(ARGS)
+	$(SDK_VENVS)/spark/bin/python -m pytest tests/spark $(ARGS)
 
 test-javascript: $(TEST) $(SDK_VENVS)/javascript/.ready ## OpenTelemetry's exporters for JavaScript as clients of the gateway; needs node and npm
-	$(BIN)/python -m pytest -rs tests/gateway/test_languages.py $(ARGS)
+	$(BIN)/python -m pytest tests/gateway/test_languages.py $(ARGS)
 
 test-java: $(TEST) $(SDK_VENVS)/java/.ready ## the same for Java; needs Java 17 or newer and mvn
-	$(BIN)/python -m pytest -rs tests/gateway/test_languages.py $(ARGS)
+	$(BIN)/python -m pytest tests/gateway/test_languages.py $(ARGS)
 
 test-go: $(TEST) $(SDK_VENVS)/go/.ready ## the same for Go; needs go
-	$(BIN)/python -m pytest -rs tests/gateway/test_languages.py $(ARGS)
+	$(BIN)/python -m pytest tests/gateway/test_languages.py $(ARGS)
 
 test-servers: $(TEST) $(SDK_VENVS)/servers/.ready ## scores and traces in a real Phoenix and MLflow, which are large, and in Jaeger after `make jaeger`
-	$(BIN)/python -m pytest -rs tests/sinks/test_real_servers.py $(ARGS)
+	$(BIN)/python -m pytest tests/sinks/test_real_servers.py $(ARGS)
 
 test-kafka: $(SDK_VENVS)/kafka/.ready .kafka/.ready ## workers on a real Kafka, with faults: about 15 minutes; needs Java 17 and Maven
-	TEST_KAFKA=1 $(SDK_VENVS)/kafka/bin/python -m pytest -rs -s tests/kafka $(ARGS)
+	TEST_KAFKA=1 $(SDK_VENVS)/kafka/bin/python -m pytest -s tests/kafka $(ARGS)
 
 try-kafka: $(SDK_VENVS)/kafka/.ready .kafka/.ready ## Kafka, two workers and a Collector at both ends, as processes, with a few recordings
 	@PYTHONPATH=tests:. $(SDK_VENVS)/kafka/bin/python -m kafka.trying

@@ -5,6 +5,7 @@ python docs/generate_dialects.py > docs/dialects.md
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from collections import Counter
@@ -21,7 +22,7 @@ from conformance.recordings import NAMES  # noqa: E402
 from goldspan.collector_processor.replay.hints import advice_of  # noqa: E402
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS  # noqa: E402
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS  # noqa: E402
-from goldspan.mappers.dialects import Advice, Dialect  # noqa: E402
+from goldspan.mappers.dialects import Dialect  # noqa: E402
 from goldspan.mappers.installed_dialects import built_in_dialects  # noqa: E402
 from goldspan.scoring.result_words import CAPTURE_WORDS  # noqa: E402
 
@@ -32,11 +33,13 @@ _HEAD = """\
 
 <!-- Made by docs/generate_dialects.py from the dialects, docs/dialects.toml and the recordings. -->
 
-Find your framework in the first table: it says whether arguments are recorded, and which attribute holds the session
-id. The section of its dialect says what to switch on. To check your own traces, run `goldspan inspect TRACES`: it
-prints what it recognised and what is missing.
+A dialect is one instrumentation's way to write tool calls. Find your framework in the first table, what to switch on
+under [switches](switches.md), and what is peculiar in the section of its dialect, where a switch
+that is named once holds for what follows. Your own traces are checked by
 
-A dialect is one instrumentation's way to write tool calls. One trace, or one span, may hold several.
+```sh
+goldspan inspect traces/
+```
 """
 _READING_THE_FIRST_TABLE = f"""\
 - **arguments**: recorded by default, only by a switch, or never; and where goldspan finds them.
@@ -54,6 +57,10 @@ status or `error.type`. Without agent spans and without a session id every model
 """
 
 
+_WORDS = re.compile(r"[A-Za-z_]*[a-z_][A-Z_][A-Za-z_]*")
+"""Names of variables, options and functions: what tells two switches apart."""
+
+
 @dataclass(frozen=True)
 class Framework:
     """One framework as one instrumentation writes it, and its recordings."""
@@ -68,9 +75,6 @@ class Framework:
     session: str = ""
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
-
-
-_NO_ADVICE = Framework("")
 
 
 def page() -> str:
@@ -148,57 +152,36 @@ _UNKNOWN = {capture.value: words for capture, words in CAPTURE_WORDS.items() if 
 
 
 def _section(dialect: Dialect, listed: Sequence[Framework]) -> Iterator[str]:
-    mine = [_with_advice(framework, dialect) for framework in listed if framework.dialect == dialect.name]
+    mine = [framework for framework in listed if framework.dialect == dialect.name]
     docs = getattr(dialect, "docs", "")
     yield f"## {dialect.name}"
     yield ""
     yield _title(dialect) + (f", [documentation]({docs})" if docs else "")
     yield ""
-    usual = Framework("", arguments=_usual(one.arguments for one in mine), session=_usual(one.session for one in mine))
-    if len(mine) > 1 and (usual.arguments or usual.session):
-        yield "Unless stated otherwise:"
-        yield ""
-        yield from _switches(usual)
-        yield ""
+    said = {"", "written by default"}
+    advised = " ".join(text for one in advice_of(dialect) for text in (one.arguments, one.session))
     for framework in mine:
-        yield from _described(framework, usual if len(mine) > 1 else _NO_ADVICE)
+        for text in (framework.arguments, framework.session):
+            if set(_WORDS.findall(text)) <= set(_WORDS.findall(advised)):
+                said.add(text)
+        yield from _described(framework, said)
     for one in (finding for framework in mine for finding in framework.findings):
         if one.known_gap:
             yield f"{WRONG} `{one.name}`: {one.known_gap}."
             yield ""
 
 
-def _with_advice(framework: Framework, dialect: Dialect) -> Framework:
-    """Fill in the dialect's own advice where the framework has none."""
-    known = advice_of(dialect) or (Advice(),)
-    advice = next((one for one in known if one.language in {"", framework.language}), known[0])
-    return replace(
-        framework,
-        arguments=framework.arguments or advice.arguments or "nothing to switch on",
-        session=framework.session or advice.session or "nothing to switch on",
-    )
-
-
-def _usual(texts: Iterable[str]) -> str:
-    """Return the text that more than one framework of a section shares, if there is one."""
-    text, count = Counter(texts).most_common(1)[0] if (texts := list(texts)) else ("", 0)
-    return text if count > 1 else ""
-
-
-def _described(framework: Framework, usual: Framework) -> Iterator[str]:
-    lines = [*_switches(framework, usual), *(f"- {note}" for note in framework.notes)]
+def _described(framework: Framework, said: set[str]) -> Iterator[str]:
+    """Yield what neither the table nor `switches.md` says of a framework, and its section has not `said` before."""
+    switches = {"arguments": framework.arguments, "session id": framework.session}
+    lines = [f"- {name}: {text}" for name, text in switches.items() if text not in said]
+    said.update(switches.values())
+    lines += (f"- {note}" for note in framework.notes)
     if lines:
         yield f"**{framework.name}**" + (f", by {framework.by}" if framework.by else "")
         yield ""
         yield from lines
         yield ""
-
-
-def _switches(framework: Framework, usual: Framework = _NO_ADVICE) -> Iterator[str]:
-    if framework.arguments and framework.arguments != usual.arguments:
-        yield f"- arguments: {framework.arguments}"
-    if framework.session and framework.session != usual.session:
-        yield f"- session id: {framework.session}"
 
 
 # -- what holds for all

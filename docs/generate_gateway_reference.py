@@ -28,8 +28,20 @@ def page() -> str:
 
 
 def stream_page() -> str:
-    """Return the page of `goldspan stream`."""
-    return _page(StreamSettings, STREAM_HELP, "Settings and numbers of a stream", "stream", "stream", "KAFKA_BROKERS")
+    """Return the page of `goldspan stream`. What the gateway has too is only named."""
+    whole = _page(StreamSettings, STREAM_HELP, "Settings and numbers of a stream", "stream", "stream", "KAFKA_BROKERS")
+    known = set(page().splitlines())
+    lines: list[str] = []
+    same: list[str] = []
+    for line in whole.splitlines():
+        if line.startswith("| `") and line in known:
+            same.append(line.split(" | ")[0].removeprefix("| "))
+        else:
+            if not line and same:
+                lines += ["", f"As for [`goldspan serve`](gateway-reference.md): {', '.join(same)}."]
+                same.clear()
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def _page(

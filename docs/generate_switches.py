@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from goldspan.collector_processor.replay.hints import GENERAL, LANGUAGES, SET_SESSION, advice_of
 from goldspan.mappers.dialects import Advice
+from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
 from goldspan.mappers.installed_dialects import built_in_dialects
 
 _HEAD = """\
@@ -21,6 +22,7 @@ _HEAD = """\
 the row by the language (`telemetry.sdk.language`), the instrumentation scope and the dialect of the spans. Where the
 language or the framework is not known, they give [OpenTelemetry's words](#any-language).
 """
+_MOST_SCOPES = 3
 _TABLE = """\
 | framework | scope | tool arguments | session id | checked with |
 |---|---|---|---|---|"""
@@ -52,8 +54,10 @@ def _row(advice: Advice) -> str:
     for words, text in texts.items():
         seen.setdefault(text, words)
     arguments = "<br>".join(f"{words}{_cell(text)}" for text, words in seen.items() if text)
-    scopes = ", ".join(f"`{one}`" for one in advice.scopes if one != "*")
-    return f"| {advice.framework} | {scopes} | {arguments} | {_cell(advice.session)} | {advice.checked} |"
+    scopes = [f"`{one}`" for one in advice.scopes if one != "*" and one.removesuffix(".*") not in advice.scopes]
+    shown = scopes if len(scopes) <= _MOST_SCOPES else [*scopes[:_MOST_SCOPES], f"{len(scopes) - _MOST_SCOPES} more"]
+    session = _cell(advice.session.replace(IN_PROCESS, "`session_scope`"))
+    return f"| {advice.framework} | {', '.join(shown)} | {arguments} | {session} | {advice.checked} |"
 
 
 def _cell(text: str) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -64,5 +65,10 @@ def pytest_testnodedown(node: object) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    reasons = Counter(
+        str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", ()) if report.longrepr
+    )
+    for reason, times in reasons.most_common():
+        terminalreporter.write_line(f"skipped {times:>5}: {reason.removeprefix('Skipped: ')}")
     if count := config.stash.get(LEFT_OUT, 0):
         terminalreporter.write_line(f"quick run: {count} tests left out; `make test-all` or `pytest --all` runs them")

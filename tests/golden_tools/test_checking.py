@@ -34,7 +34,9 @@ def check(run: Run, folder: Path, text: str, *options: object) -> list[tuple[str
     findings = json.loads(result.stdout)["findings"]
     assert result.exit_code == int(bool(findings))
     assert {one["code"] for one in findings} <= set(CODES)
-    return [(one["code"], one["source"].removeprefix("goldens.yaml:"), one["path"]) for one in findings]
+    return [
+        (one["code"], one["source"].removeprefix("goldens.yaml").removeprefix(":"), one["path"]) for one in findings
+    ]
 
 
 def test_nothing_is_found_in_a_good_set(run: Run, tmp_path: Path) -> None:
@@ -46,7 +48,7 @@ def sets(*goldens: str) -> str:
     return "golden_set: x\ngoldens:\n" + "".join(f"  - {{{golden}}}\n" for golden in goldens)
 
 
-CALLS = "calls: [{name: f}]"
+CALLS = "calls: [{name: f, args: {x: 1}}]"
 UUID = "0b5ae5e2-5ad5-4c6f-9d6c-7d5e2c1b3a4f"
 PROSE = "'Hello Ann, we have sent your order to Oslo today'"
 
@@ -83,6 +85,15 @@ FINDINGS: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "an empty list": (
         sets("session: s, turns: [{user: Hi, calls: []}]"),
         [("empty_calls", "3", "goldens[0].turns[0].calls")],
+    ),
+    "names only": (sets("session: s, calls: [{name: f}, {name: g, forbidden: true}]"), [("names_only", "3", "")]),
+    "a strategy of no argument": (
+        f"criterion: {{per_arg_strategies: {{xx: numeric, x: numeric}}}}\n{sets(f'session: s, {CALLS}')}",
+        [("unknown_in_criterion", "", "criterion.per_arg_strategies")],
+    ),
+    "rules of no tool": (
+        f"criterion: {{tools: {{ff: {{args: {{x: numeric}}}}}}}}\n{sets(f'session: s, {CALLS}')}",
+        [("unknown_in_criterion", "", "criterion.tools")],
     ),
     "an empty session": (sets("session: s, calls: []"), [("empty_calls", "3", "goldens[0].calls")]),
     "an ignored call": (

@@ -323,3 +323,15 @@ def test_a_golden_of_several_sessions_changes_only_on_request(
     )
     assert run("update", goldens, seen, "--yes", "--pattern-goldens").exit_code == 0
     assert goldens.read_text("utf-8") == before.replace("'Paris'", "{$any_of: [Paris, Lyon]}")
+
+
+def test_another_text_of_the_user_at_one_place_is_told_and_accepted(run: Run, goldens: Path, tmp_path: Path) -> None:
+    one_turn = GOLDENS.replace("      - user: Thanks\n", "")
+    goldens.write_text(one_turn.replace("Weather?", "Is it warm?"), "utf-8")
+    seen = traces(tmp_path, AGREED)
+    told = run("diff", goldens, seen)
+    assert '-     user: "Is it warm?"\n+     user: "Weather?"\n' in told.stdout
+    assert told.exit_code == 1
+    assert run("update", goldens, seen, "--yes").exit_code == 0
+    assert goldens.read_text("utf-8").replace('"Weather?"', "Weather?") == one_turn
+    assert run("diff", goldens, seen).exit_code == 0

@@ -172,6 +172,37 @@ def test_an_update_writes_what_is_missing_and_changes_what_differs(project: pyte
     assert "Paris" in path.read_text("utf-8")
 
 
+def test_a_review_shows_what_an_update_would_change_and_writes_nothing(project: pytest.Pytester) -> None:
+    write_tests(project, WEATHER.format(calls="PARIS"))
+    project.runpytest_inprocess("--goldspan-review").stdout.fnmatch_lines(["would be new *: test_weather"])
+    path = project.path / "__goldens__/test_agent.yaml"
+    assert not path.exists()
+    project.runpytest_inprocess("--goldspan-update")
+    written = path.read_text("utf-8")
+
+    write_tests(project, WEATHER.format(calls="ROME"))
+    difference = ["*-* city: Paris", "*+* city: Rome"]
+    result = project.runpytest_inprocess("--goldspan-review")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["would be changed *: test_weather", *difference])
+    assert path.read_text("utf-8") == written
+    project.runpytest_inprocess("--goldspan-update").stdout.fnmatch_lines(["changed *: test_weather", *difference])
+    assert "Rome" in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("body", "warned"),
+    [
+        ("agent(PARIS)", True),
+        ("agent(PARIS)\n    assert goldspan.sessions", False),
+        ("goldspan.assert_grounded()", False),
+    ],
+)
+def test_a_test_that_asserts_nothing_is_told(project: pytest.Pytester, body: str, warned: bool) -> None:
+    write_tests(project, f"def test_x(goldspan, agent):\n    {body}\n")
+    assert ("asserts nothing" in str(project.runpytest_inprocess().stdout)) is warned
+
+
 def test_an_update_keeps_what_a_person_wrote(project: pytest.Pytester) -> None:
     path = project.path / "goldens.yaml"
     path.write_text(GOLDENS, "utf-8")
@@ -332,7 +363,7 @@ def test_spans_belong_to_the_test_in_which_they_start(project: pytest.Pytester) 
         "    assert [s.id for s in goldspan.sessions] == ['test_second', 'other']\n"
         "    goldspan.assert_matches([[{'name': 'get_weather', 'args': {'city': c}}] for c in ('Paris', 'Rome')])\n",
     )
-    project.runpytest_inprocess().assert_outcomes(passed=2)
+    project.runpytest_inprocess("-W", "ignore::pytest.PytestWarning").assert_outcomes(passed=2)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from goldspan.scoring.api import score_session
+from goldspan.scoring.api import score_session, score_sessions
 from goldspan.scoring.goldens import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, SpanRef, ToolCall, Turn, UserMessages
 from goldspan.scoring.turn_join import SplitRuns, places_of, split_runs
@@ -230,3 +230,28 @@ def test_splitting_loses_no_turn(drawn: list[tuple[int, Counts, int]]) -> None:
     runs = split_runs(Session("s", tuple(turns), run="r"), golden(), 60)
     assert [one for run in runs for one in run.turns] == turns
     assert all(split_runs(run, golden(), 60) == [run] for run in runs[:1])
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (["b", "x"], ["pass", "pass"]),
+        (["x", "c"], ["pass", "pass"]),
+        (["x", "y"], ["pass", "pass"]),
+        (["x"], ["fail", "fail"]),
+        (["x", "y", "z"], ["fail", "fail"]),
+    ],
+)
+def test_turns_with_other_user_texts_are_those_at_their_positions_if_there_are_as_many(
+    said: list[str], expected: list[str]
+) -> None:
+    golden = {
+        "golden_set": "g",
+        "goldens": [{"session": "s", "turns": [{"user": text, "calls": [{"name": "f"}]} for text in "bc"]}],
+    }
+    turns = tuple(Turn((ToolCall("f"),), user_text=Content(text, Capture.CAPTURED)) for text in said)
+    [result] = score_sessions(golden, Session("s", turns)).sessions
+    assert [str(one.label) for one in result.turns if one.expected_index is not None] == expected
+    other = sum(text not in "bc" for text in said) if expected[0] == "pass" else 0
+    assert str(result).count("the user text differs; the golden has") == 0
+    assert ("other user text" in str(result)) is bool(other)

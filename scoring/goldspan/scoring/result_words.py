@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from goldspan.scoring import verdict
-from goldspan.scoring.goldens.golden import ExpectedCall
+from goldspan.scoring.goldens.golden import ExpectedCall, GoldenTurn, key_of, keys_of
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name, shown_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
 from goldspan.scoring.matchers.reading import matches
@@ -29,7 +29,7 @@ from goldspan.scoring.results import (
     TurnResult,
     explain,
 )
-from goldspan.scoring.sessions import Capture, Doubt, JsonValue, ToolCall
+from goldspan.scoring.sessions import Capture, Doubt, JsonValue, ToolCall, Turn
 from goldspan.scoring.wording import (
     REJECTED,
     UNEXPECTED,
@@ -57,6 +57,8 @@ MISSING_INPUT = {
 """What `input_missing` means for metrics that need no golden."""
 _NOT_EXPECTED, _FORBIDDEN = "not expected", "forbidden, but called"
 _MOST_DIFFERENCES = 4
+_LONGEST_KEY = 60
+"""Cells of what a user said, where it is the key of a golden."""
 _LONGEST_ERROR = 40
 """Cells of an error in the note of a call; its facts have all of it."""
 
@@ -324,7 +326,9 @@ def _source_notes(result: SessionResult) -> Iterator[str]:
     if session is None:
         return
     if golden is not None and golden.key != session.id:
-        yield f"golden {golden.key}"
+        yield f"golden {shorten(golden.key, _LONGEST_KEY) if golden.first_user_text else golden.key}"
+    if any(golden_user_text(result, turn) for turn in result.turns):
+        yield "other user text"
     if session.id_source == "trace_id":
         yield "no session id, named after its trace"
     if session.incomplete:
@@ -565,6 +569,21 @@ class ValueDifference:
     expected: JsonValue | Absence
     """`ABSENT` where there is nothing, which is not JSON's null."""
     actual: JsonValue | Absence
+
+
+def user_text_differs(expected: GoldenTurn, actual: Turn) -> bool:
+    """Whether a turn was joined by its position alone, since the user said something else than the golden has."""
+    key, keys = key_of(expected), keys_of(actual)
+    return key is not None and key[0] == "user text" and key not in keys and any(kind == key[0] for kind, _ in keys)
+
+
+def golden_user_text(session: SessionResult | None, turn: TurnResult) -> str:
+    """Return the user's text that the golden of a session has for a turn, if the turn has another one."""
+    golden = None if session is None else session.golden
+    if golden is None or turn.turn is None or turn.expected_index is None or not golden.turns:
+        return ""
+    expected = golden.turns[turn.expected_index]
+    return one_line(expected.user) if user_text_differs(expected, turn.turn) else ""
 
 
 def one_line(value: JsonValue) -> str:

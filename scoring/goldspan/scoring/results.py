@@ -70,6 +70,8 @@ class ArgumentResult(Struct, frozen=True, gc=False):
     @property
     def hint(self) -> str:
         """How the golden could accept a value that differs but seems to mean the same; empty in general."""
+        if self.outcome is ArgumentOutcome.MISSING and self.expected_value is None:
+            return "null is not left out: use {$any_of: [null, {$absent: true}]} for both"
         if self.outcome is not ArgumentOutcome.MISMATCHED:
             return ""
         return value_hint(self.expected_value, self.actual_value, self.differing)
@@ -375,7 +377,7 @@ def _call_differences(call: CallResult, turn: str = "") -> Iterator[Difference]:
     for argument in call.arguments:
         found |= argument.outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING)
         if argument.outcome is ArgumentOutcome.MISSING:
-            yield difference(DifferenceKind.ARGUMENT_NOT_PASSED, argument.name)
+            yield difference(DifferenceKind.ARGUMENT_NOT_PASSED, argument.name, hint=argument.hint)
         elif argument.outcome is ArgumentOutcome.MISMATCHED:
             wrong = difference(DifferenceKind.WRONG_ARGUMENT, argument.name)
             values = argument.expected_value, argument.actual_value, argument.differing

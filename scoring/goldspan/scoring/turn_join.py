@@ -109,6 +109,8 @@ class GoldenKeys(Struct, frozen=True, gc=False):
     """The key of each turn."""
     turns_with: Mapping[TurnKey, Sequence[int]]
     """The positions of the turns with each key."""
+    expecting: Collection[int]
+    """The positions of the turns that expect calls."""
 
 
 def golden_keys(turns: Sequence[GoldenTurn]) -> GoldenKeys:
@@ -118,7 +120,7 @@ def golden_keys(turns: Sequence[GoldenTurn]) -> GoldenKeys:
     for index, key in enumerate(keys):
         if key is not None:
             turns_with.setdefault(key, []).append(index)
-    return GoldenKeys(keys, turns_with)
+    return GoldenKeys(keys, turns_with, frozenset(at for at, turn in enumerate(turns) if turn.calls))
 
 
 def join_turns(
@@ -127,7 +129,8 @@ def join_turns(
     """Join by `index`, by `key` (turn id, else user text), or by `auto`. `clues` are those of the turns, if known.
 
     `auto` first joins the turns that have a key on both sides. Without any such turn it joins by places. What is left,
-    golden turns without a key and turns whose key was not recorded, it joins by order.
+    golden turns without a key and turns whose key was not recorded, it joins by order. Where there are as many turns as
+    the golden has, turns with other texts of the user than the golden's stand at the same positions.
     """
     keys = golden.keys
     if how == "index":
@@ -147,6 +150,8 @@ def join_turns(
         else:
             _join_by_place(keys, clues, places, partners)
             _join_by_order(keys, clues, places, partners)
+        if len(clues) == len(keys):
+            _join_by_position(partners, golden.expecting)
     found = _found(partners)
     if len(found) == len(keys):
         return JoinedTurns(partners)
@@ -270,6 +275,14 @@ def _join_by_order(
         if first < len(candidates) and candidates[first] < stop:
             partners[index] = candidates[first]
             start = candidates[first] + 1
+
+
+def _join_by_position(partners: list[int | None], expecting: Collection[int]) -> None:
+    """Join each golden turn that is left with the turn at its own position, if all these turns are left too."""
+    left = [index for index, partner in enumerate(partners) if partner is None and index in expecting]
+    if not set(left) & set(partners):
+        for index in left:
+            partners[index] = index
 
 
 def _may_have(key: TurnKey | None, clues: TurnClues) -> bool:

@@ -8,11 +8,12 @@ from contextlib import suppress
 from enum import StrEnum
 from fractions import Fraction
 from typing import Literal, NamedTuple, Protocol
+from unicodedata import normalize
 
 from msgspec import Struct
 
 from goldspan.scoring.comparison import instant_of
-from goldspan.scoring.json_values import Steps, is_number, shown, shown_name, steps_of, value_at
+from goldspan.scoring.json_values import Steps, is_number, pointer_name, shown, shown_name, steps_of, value_at
 from goldspan.scoring.matchers.kinds.session_values import UUID
 from goldspan.scoring.matchers.matcher import has_dollar_keys
 from goldspan.scoring.matchers.reading import matches
@@ -284,7 +285,7 @@ def value_differences(expected: JsonValue, actual: JsonValue, parts: tuple[str, 
     """Return `expected 2, found 1`; of an object or a list, the same for the first parts that differ."""
     first, more = parts[:_MAX_PARTS], len(parts) - _MAX_PARTS
     try:
-        inside = [f"{shown_name(part)}: {_part(expected, actual, steps_of(part))}" for part in first]
+        inside = [f"{pointer_name(part)}: {_part(expected, actual, steps_of(part))}" for part in first]
     except LookupError:
         inside = []  # the pointer leads into a matcher
     if not inside:
@@ -331,13 +332,21 @@ def _hint(expected: JsonValue, actual: JsonValue) -> str:
         return hint
     if _are_one_instant(expected, actual) and expected != actual:
         return "the same instant: use $datetime"
-    if has_dollar_keys(expected) or type(expected) is not type(actual):
+    if has_dollar_keys(expected):
+        return ""
+    if isinstance(expected, str) != isinstance(actual, str) and (is_number(expected) or is_number(actual)):
+        return "the same number as text: use $approx" if matches({"$approx": expected}, actual) else ""
+    if type(expected) is not type(actual):
         return ""
     if isinstance(expected, str) and isinstance(actual, str):
         if UUID.fullmatch(expected) and UUID.fullmatch(actual):
             return "both are made up: use $generated"
         if expected.casefold() == actual.casefold():
-            return ""
+            return "the same but for case: use $casefold"
+        if expected.strip() == actual.strip():
+            return "the same but for spaces at the ends: use $regex or $alphanumeric"
+        if normalize("NFC", expected) == normalize("NFC", actual):
+            return "the same text in another Unicode form: use $alphanumeric"
     return _looser_matcher(expected, actual)
 
 

@@ -56,11 +56,8 @@ class _Subcommands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands without importing them."""
         del ctx
-        limit = formatter.width - 6 - max(map(len, _COMMANDS))
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, click.Command(name, help=text).get_short_help_str(limit)) for name, text in _COMMANDS.items()]
-            )
+            formatter.write_dl(list(_COMMANDS.items()))
 
 
 @click.group(cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -47,7 +47,15 @@ _GZIP = b"\x1f\x8b"
 _NAME = click.option("--name", metavar="NAME", help="Name of the golden set; that of the file if not given.")
 
 
-@click.group()
+class _WholeSentences(click.Group):
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with their whole first sentences."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(1_000)) for name, one in sorted(self.commands.items())])
+
+
+@click.group(cls=_WholeSentences)
 def goldens() -> None:
     """Make golden sets from traces, check them, compare them and keep them up to date."""
 

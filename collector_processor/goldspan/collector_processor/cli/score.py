@@ -64,6 +64,7 @@ from goldspan.scoring.metrics.session_metrics import (
     choose_metrics,
     find_metric,
     informing,
+    metric_names,
 )
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.ranked_findings import failing_rare, rank_findings, with_own_profile
@@ -140,6 +141,17 @@ def _preset_option(written: str) -> tuple[str, Any]:
         return name, value
 
 
+def _beginning(names: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return what completes an option in a shell: the names that begin as it does."""
+    return lambda _context, _option, typed: [name for name in names() if name.startswith(typed)]
+
+
+def _preset_names() -> Iterable[str]:
+    # Imported when a shell asks: most runs need no preset.
+    names: Iterable[str] = import_module("goldspan.scoring.presets.preset_registry").PRESETS
+    return names
+
+
 @click.command()
 @TRACES
 @click.option(
@@ -156,7 +168,13 @@ def _preset_option(written: str) -> tuple[str, Any]:
     metavar="SCORE",
     help="The least score of a turn or a session that passes, in place of what golden sets say; 1 by default.",
 )
-@click.option("--preset", "preset_name", metavar="NAME", help="Score as another system does: axion, uipath, ...")
+@click.option(
+    "--preset",
+    "preset_name",
+    metavar="NAME",
+    shell_complete=_beginning(_preset_names),
+    help="Score as another system does: axion, uipath, ...",
+)
 @click.option(
     "--option",
     "preset_options",
@@ -170,6 +188,7 @@ def _preset_option(written: str) -> tuple[str, Any]:
     "metrics",
     multiple=True,
     metavar="NAME[=THRESHOLD]",
+    shell_complete=_beginning(metric_names),
     help="Score with this metric too: its name, or your own as module:function; repeatable.",
 )
 @click.option(
@@ -203,6 +222,7 @@ def _preset_option(written: str) -> tuple[str, Any]:
     "--report",
     "reports",
     type=_report_file,
+    shell_complete=_beginning(lambda: [f"{kind}=" for kind in REPORT_KINDS]),
     multiple=True,
     metavar="KIND=FILE",
     help=f"Write a report: {', '.join(REPORT_KINDS)}; repeatable.",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from goldspan.collector_processor.golden_tools.inference.matcher_ladder import is_surely_generated
 from goldspan.scoring.api import score_turn
 from goldspan.scoring.comparison import canonical
-from goldspan.scoring.goldens import Golden, GoldenIndex
+from goldspan.scoring.goldens import Golden, GoldenIndex, GoldenSet
 from goldspan.scoring.goldens.documents import (
     MistakeCollector,
     Unreadable,
@@ -51,6 +51,7 @@ CODES = (
     "list_order",
     "many_alternatives",
     "matches_anything",
+    "names_only",
     "never_seen",
     "no_wildcard",
     "nothing_judged",
@@ -58,6 +59,7 @@ CODES = (
     "prose_literal",
     "trace_id",
     "unknown_argument",
+    "unknown_in_criterion",
     "unknown_tool",
     "unreachable",
 )
@@ -79,16 +81,17 @@ class GoldenRemark(NamedTuple):
 def check_goldens(goldens: GoldenIndex, sessions: Sequence[Session] | None = None) -> list[GoldenRemark]:
     """Look for goldens that no session reaches, patterns that overlap, matchers that match anything and empty lists.
 
-    With the sessions of traces also for goldens that none of them has, and for tools and arguments that these do not
-    declare.
+    Also for names in criteria that no golden has, and for goldens that say nothing of arguments. With the sessions of
+    traces also for goldens that none of them has, and for tools and arguments that these do not declare.
     """
     findings = [*_patterns(goldens), *_sessions_by_trace(goldens)]
     for one in goldens.sets:
         findings += _in_file(one.source)
+        findings += _in_criteria(one)
     if sessions is not None:
         findings += _never_seen(goldens, sessions)
         findings += _not_declared(goldens, sessions)
-    return sorted(findings, key=_place)
+    return sorted(dict.fromkeys(findings), key=_place)
 
 
 def _place(finding: GoldenRemark) -> tuple[str, int]:
@@ -151,6 +154,28 @@ def _in_file(source: str) -> Iterator[GoldenRemark]:
         for code, where, message in found:
             line = notes.line(where)
             yield GoldenRemark(code, f"{source}:{line}" if line else source, path_text(where), message)
+
+
+def _in_criteria(golden_set: GoldenSet) -> Iterator[GoldenRemark]:
+    """Look for strategies of arguments and tools that no golden of the set has, and for goldens without arguments."""
+    calls = [call for golden in golden_set.goldens for call in golden.all_calls()]
+    tools = {call.name for call in calls}.union(*(golden.aliases for golden in golden_set.goldens))
+    arguments = {name for call in calls for name in call.args}
+    for golden in golden_set.goldens:
+        criterion = golden.criterion
+        for field, names, known in (
+            ("per_arg_strategies", criterion.per_arg_strategies, arguments),
+            ("tools", criterion.tools, tools),
+        ):
+            for name in names if known else ():
+                if name not in known:
+                    near = nearest(name, sorted(known))
+                    advice = f": did you mean {shown_name(near)}?" if near else ""
+                    message = f"no golden of the set has {shown_name(name)}{advice}"
+                    yield GoldenRemark("unknown_in_criterion", golden_set.source, f"criterion.{field}", message)
+        wanted = [call for call in golden.all_calls() if not call.forbidden]
+        if wanted and not any(call.args for call in wanted):
+            yield GoldenRemark("names_only", golden.source, "", "no call has `args`: only names are judged")
 
 
 _Found = tuple[str, ValuePath, str]

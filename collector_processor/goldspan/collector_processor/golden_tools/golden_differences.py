@@ -21,11 +21,12 @@ from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name, steps_of
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.matcher import ABSENT, MOST_DIFFERING, dollar_keys
+from goldspan.scoring.result_words import user_text_differs
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, TurnResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Reason
-from goldspan.scoring.wording import counted
+from goldspan.scoring.wording import counted, listed
 
 NOTHING: Final = ABSENT
 """Stands where one side has nothing at all, which is not null."""
@@ -307,10 +308,23 @@ def _notes(result: ScoringResult) -> Iterator[str]:
             yield f"several goldens match {shown_name(one.session.id)}: not compared"
         elif one.session is not None and one.verdict.reason is Reason.NO_GOLDEN:
             without += any(turn.calls for turn in one.session.turns)
+    for key, extra in _extra_arguments(result).items():
+        yield f"{key}: {listed(extra)} also passed: not scored"
     for key, count in _unknown_calls(result).items():
         yield f"{key}: the arguments of {counted(count, 'call')} are not known: not compared"
     if without:
         yield f"no golden for {counted(without, 'session')} with tool calls: `goldspan goldens record` writes them"
+
+
+def _extra_arguments(result: ScoringResult) -> dict[str, list[str]]:
+    """Return by golden the arguments that were passed and not expected, on which no score depends."""
+    found: dict[str, list[str]] = {}
+    for one in result.sessions:
+        calls = [call for turn in one.turns for call in turn.calls if not call.extra_arguments_count]
+        names = [f"{call.tool}.{name}" for call in calls if call.aligned for name in call.extra_arguments]
+        if one.golden is not None and names:
+            found.setdefault(shown_name(one.golden.key), []).extend(names)
+    return found
 
 
 def _unknown_calls(result: ScoringResult) -> Counter[str]:
@@ -336,6 +350,9 @@ def _seen_changes(golden: Golden, result: TurnResult, *, whole: bool) -> Iterato
         if actual is not None and any(not call.rejected for call in actual.calls):
             yield replace(at, after=written_turn(recorded_turn(actual)).value, note="not expected", scored=False)
     else:
+        if expected is not None and actual is not None and user_text_differs(expected, actual):
+            said = recorded_turn(actual).user
+            yield replace(at, field="user", path=("user",), before=expected.user, after=said, scored=False)
         yield from _changes_of_calls(at, golden, expected, result)
 
 

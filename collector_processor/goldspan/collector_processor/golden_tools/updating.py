@@ -78,7 +78,7 @@ def acceptable_changes(
                 by_hand.append(f"{golden.key}: {name} was never seen: remove it by hand if that is right")
             elif refused := _refusal(change):
                 by_hand.append(f"{golden.key}: {shown_name(name)}: {refused}: change that by hand")
-            elif not change.scored and not extra_calls:
+            elif not change.scored and not extra_calls and change.field != "user":
                 extra.append(AcceptableChange(position, change))
             elif golden.session is None and not pattern_goldens:
                 of_patterns.append(AcceptableChange(position, change))
@@ -243,7 +243,9 @@ class _Editing:
             else:
                 self.insert_call(top, place, call)
         for change in changes:
-            if not change.tool and change.turn is not None and change.before is NOTHING:
+            if change.field == "user" and change.turn is not None:
+                self.make(SetValue((*top, "turns", change.turn, "user"), change.after))
+            elif not change.tool and change.turn is not None and change.before is NOTHING:
                 self.append((*top, "turns"), change.after)
 
     def change_value(self, path: ValuePath, after: JsonValue) -> None:

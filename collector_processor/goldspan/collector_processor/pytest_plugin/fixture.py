@@ -122,6 +122,8 @@ class GoldspanFixture:
         self._name = golden_name(node)
         self._attempts = [_Attempt(spans)]
         self._repeat: Repeat | None = None
+        self.asked = False
+        """Whether the test asserted something, or looked at what was recorded."""
 
     def collect(self, tracer_provider: object) -> None:
         """Record the spans of this tracer provider, too.
@@ -135,6 +137,7 @@ class GoldspanFixture:
     @property
     def sessions(self) -> list[Session]:
         """What was recorded until now. Spans without a session id are in a session with the test's name."""
+        self.asked = True
         return [session for one in self._attempts for session in one.spans.sessions(self._name, (), [])]
 
     def run(self, agent: Callable[..., _T], *args: Any, **kwargs: Any) -> list[_T]:
@@ -170,6 +173,7 @@ class GoldspanFixture:
                 attempt.raised = error
 
     def _runs(self) -> list[_Attempt]:
+        self.asked = True
         golden = None if self._mark.repeat else self._source(None).golden
         self._repeat = self._mark.repeat if golden is None else golden.repeat
         if self._repeat is None:
@@ -204,12 +208,14 @@ class GoldspanFixture:
 
         """
         __tracebackhide__ = True
+        self.asked = True
         scorer, least = _from_user(lambda: _scorer(criterion, threshold, preset, metrics))
         source = _from_user(lambda: self._source(expected))
         problems: list[Problem] = []
         runs = self._sessions(source.goldens.join_attributes, problems)
         result, notes = self._score(scorer, source, runs, least, problems), tuple[str, ...]()
-        if self._pytest_run.update and source.file is not None and any(runs) and not (result and result.passed):
+        updates = self._pytest_run.update or self._pytest_run.review
+        if updates and source.file is not None and any(runs) and not (result and result.passed):
             whole = result is None or source.golden is not None
             seen = [one for run in runs if run for one in ([_joined(run, source.name)] if whole else run)]
             change = Seen(source.file, self._set_name(source.file), tuple(seen), scorer.criterion)
@@ -217,8 +223,9 @@ class GoldspanFixture:
             notes = update.notes
             if update.new or update.changed:
                 self._pytest_run.see(self._node, source.name, change)
-            source = source._replace(goldens=update.goldens(source.file))
-            result = self._score(scorer, source, runs, least, problems)
+            if self._pytest_run.update:
+                source = source._replace(goldens=update.goldens(source.file))
+                result = self._score(scorer, source, runs, least, problems)
         if result is None:
             raise AssertionError("\n".join([*self._nothing(runs), self._no_golden(source), *notes]))
         self._pytest_run.judge(self._node, source.file, result)
@@ -241,6 +248,7 @@ class GoldspanFixture:
 
         """
         __tracebackhide__ = True
+        self.asked = True
         chosen = _from_user(lambda: _with_threshold(choose_metric(metric), threshold))
         problems: list[Problem] = []
         source = _Source(GoldenIndex(), self._name)
@@ -375,7 +383,8 @@ class GoldspanFixture:
             if one.label is Label.PASS:
                 lines += [_metric_line(metric) for metric in one.metrics if metric.label is Label.FAIL]
             elif not one.passed:
-                lines.append(str(one))
+                # pytest names the test itself, and shows as much of the line as fits beside that.
+                lines.append(str(one).replace(f"  {self._name}  ", "  ", 1))
         lines += [*map(str, result.problems), *self._raised(), *notes]
         if self._mark.repeat is not None and self._repeat is None:
             lines.append("the marker says `runs`: let goldspan.run(agent) or goldspan.arun(agent) call the agent")

@@ -28,6 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Write missing goldens, and change failing ones to expect what the agents did.",
     )
     group.addoption(
+        "--goldspan-review",
+        action="store_true",
+        help="Show what --goldspan-update would change, and write nothing.",
+    )
+    group.addoption(
         "--goldspan-report",
         action="append",
         default=[],
@@ -73,6 +78,9 @@ def goldspan(request: pytest.FixtureRequest, goldspan_tracer_provider: object) -
         fixture = GoldspanFixture(request.node, run, spans)
         fixture.collect(goldspan_tracer_provider)
         yield fixture
+        if not fixture.asked:
+            said = f"{request.node.nodeid} takes the fixture `goldspan` and asserts nothing: goldspan.assert_matches()"
+            request.node.warn(pytest.PytestWarning(said))
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:

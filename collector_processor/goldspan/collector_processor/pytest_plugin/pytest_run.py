@@ -30,7 +30,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
 from goldspan.collector_processor.emit.names import SESSION_ID
-from goldspan.collector_processor.golden_tools.golden_differences import trace_difference
+from goldspan.collector_processor.golden_tools.golden_differences import as_text, trace_difference
 from goldspan.collector_processor.golden_tools.recording import record
 from goldspan.collector_processor.golden_tools.updating import GoldenFile, acceptable_changes
 from goldspan.collector_processor.golden_tools.writing import golden_set_text
@@ -224,6 +224,8 @@ class Updated:
     changed: tuple[str, ...]
     notes: tuple[str, ...]
     """What could not be written, and what a person has to decide."""
+    differences: tuple[str, ...] = ()
+    """What changes in goldens, as lines of a diff."""
 
     def goldens(self, file: Path) -> GoldenIndex:
         """Return the goldens that the file holds with this text."""
@@ -261,7 +263,9 @@ def updated(file: Path, seen: Sequence[Seen]) -> Updated:
     changed = dict.fromkeys(index.goldens[one.golden].key for one in possible.changes)
     left = [f"{one.change.golden}: stands for several sessions: not changed" for one in possible.pattern_goldens]
     notes = dict.fromkeys((*map(str, recorded.notices), *possible.by_hand, *left))
-    return Updated(target.accept(possible.changes, added), _session_names(added), tuple(changed), tuple(notes))
+    lines = tuple(str(line) for line in as_text([one.change for one in possible.changes]) if line.sign != "=")
+    text = target.accept(possible.changes, added)
+    return Updated(text, _session_names(added), tuple(changed), tuple(notes), lines)
 
 
 def _session_names(goldens: Sequence[dict[str, str]]) -> tuple[str, ...]:
@@ -313,6 +317,7 @@ class PytestRun:
     def __init__(self, config: pytest.Config) -> None:
         self.recorder = Recorder()
         self.update = bool(config.getoption("--goldspan-update"))
+        self.review = bool(config.getoption("--goldspan-review"))
         self.tests: Iterable[pytest.Item] = ()
         """Those collected, and those deselected: set at the end."""
         self._config = config
@@ -393,16 +398,19 @@ class PytestRun:
         for file, seen in by_file.items():
             try:
                 update = updated(file, seen)
-                file.parent.mkdir(parents=True, exist_ok=True)
-                write_text(str(file), update.text)
-                self._goldens[file] = load_goldens(file)
+                if self.update:
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    write_text(str(file), update.text)
+                    self._goldens[file] = load_goldens(file)
             except (FileError, OSError) as error:
                 self._said.append(("error", printable(str(error))))
                 yield False
                 continue
+            would = "" if self.update else "would be "
             for word, names in (("new", update.new), ("changed", update.changed)):
                 if names:
-                    self._said.append((word, f"{self.shown(file)}: {', '.join(map(printable, names))}"))
+                    self._said.append((would + word, f"{self.shown(file)}: {', '.join(map(printable, names))}"))
+            self._said += [("", line) for line in update.differences]
             self._said += [("note", printable(note)) for note in update.notes]
 
     def _unused(self) -> Iterable[tuple[Path, list[str]]]:
@@ -461,7 +469,10 @@ class PytestRun:
         if self._judged:
             scoreboard(page, self._report(), verbose=self._config.get_verbosity() > 0)
         for name, text in self._said:
-            page.paragraph(text, label=f"{name:<12}")
+            if name:
+                page.paragraph(text, label=f"{name:<12} " if len(name) > 11 else f"{name:<12}")
+            else:
+                page.line(text, indent=2)
         if page.lines:
             terminal.section("goldspan")
             for line in str(page).splitlines():

@@ -22,7 +22,7 @@ from goldspan.scoring.verdict import (
     MetricVerdict,
     Reason,
 )
-from goldspan.scoring.wording import LABEL_WORDS, counted, listed, number_text, printable, score_text
+from goldspan.scoring.wording import LABEL_WORDS, counted, listed, number_text, printable, score_text, shorten
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,9 @@ def totals(result: ScoringResult) -> Totals:
 
 
 def _names(goldens: Iterable[Golden]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(printable(golden.key) for golden in goldens))
+    """Return the keys of goldens; of what a user said, the beginning."""
+    names = (shorten(printable(one.key), 60) if one.first_user_text else printable(one.key) for one in goldens)
+    return tuple(dict.fromkeys(names))
 
 
 def _other_calls(turns: Sequence[TurnResult]) -> Mapping[str, int]:

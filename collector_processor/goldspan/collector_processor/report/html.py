@@ -417,7 +417,10 @@ def _cause(session: phrases.SessionWords, label: Label, mistakes: _Mistakes) -> 
         return session.reason
     if name := mistakes.most_frequent(session):
         return name
-    return "everything right" if label is Label.PASS else session.explanation
+    if label is not Label.PASS:
+        return session.explanation
+    others = any(call for turn in session.result.turns for call in turn.unpaired_calls)
+    return "right, with calls that nobody expected" if others else "everything right"
 
 
 def _session(session: phrases.SessionWords, mistakes: _Mistakes, *, opened: bool) -> Iterator[str]:

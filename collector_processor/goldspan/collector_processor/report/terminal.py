@@ -74,7 +74,7 @@ def report_page(page: Page, report: Report, *, verbose: bool = False, next_step:
     finding_rows(page, report.findings, verbose=verbose)
     page.blank()
     add_repeats(page, report.repeats)
-    _sums(page, report)
+    _sums(page, report, verbose=verbose)
     hint_rows(page, report.hints)
     page.blank()
     page.paragraph(report.because, label=f"{report.mark} {report.word}: ", style=STYLES[report.mark])
@@ -109,13 +109,16 @@ def scoreboard(page: Page, report: Report, *, verbose: bool = False) -> None:
         if verbose or session.failed or session.label is not Label.PASS:
             add_headline(page, session)
     add_repeats(page, report.repeats)
-    _sums(page, report)
+    _sums(page, report, verbose=verbose)
 
 
-def _sums(page: Page, report: Report) -> None:
+def _sums(page: Page, report: Report, *, verbose: bool) -> None:
     page.blank()
+    whole = {"mistakes": report.totals.mistakes, "findings": report.totals.findings} if verbose else {}
     for name, text in report.summary:
-        page.paragraph(text, label=f"{name:<{_LABEL}}")
+        counts = whole.get(name, ())
+        every = listed((one for one, times in counts for _ in range(times)), len(counts))
+        page.paragraph(every or text, label=f"{name:<{_LABEL}}")
     metric_rows(page, report.metrics)
     problem_rows(page, report.problems, label=_LABEL)
     _regressions(page, report.regressions)

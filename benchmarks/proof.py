@@ -1,0 +1,429 @@
+# ruff: noqa: E501 - the sentences of a page
+"""Measure what README and docs promise, and write it down: `python -m benchmarks.proof [SECTION ...] [--data FOLDER]`.
+
+Sections are measured anew where they are named, or all; what others said last stays, with its date, in
+`benchmarks/proof.json`. `docs/proof.md` and README's lines are made of that file: `--write` does only this.
+
+FOLDER has published data that is not part of the repository; docs/proof.md says where it is from. A section without
+its data leaves those rows as they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "docs")]
+RESULTS, PAGE, README = ROOT / "benchmarks/proof.json", ROOT / "docs/proof.md", ROOT / "README.md"
+Rows = list[list[str]]
+Found = dict[str, Rows]
+"""The tables of a section, by their place in the page; the first row of each is its head."""
+
+
+def interval(part: int, whole: int) -> str:
+    """Return a share with its number and Wilson's interval of 95 %."""
+    if not whole:
+        return "none"
+    z, p = 1.96, part / whole
+    middle, half = p + z * z / (2 * whole), z * (p * (1 - p) / whole + z * z / (4 * whole * whole)) ** 0.5
+    low, high = ((middle + sign * half) / (1 + z * z / whole) * 100 for sign in (-1, 1))
+    return f"{part:,} of {whole:,}: {p:.1%} [{max(low, 0):.1f}, {min(high, 100):.1f}]".replace("%", " %")
+
+
+def printed(*command: str) -> str:
+    """Run a module of the tests or the benchmarks, and return what it printed, whatever its exit code."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(("tests", "."))}
+    ended = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    return ended.stdout + ended.stderr
+
+
+# 1. Truth of reading.
+
+
+def reading(data: Path) -> Found:
+    """Every recording, at every door and in every transformation."""
+    find = import_module("conformance.findings").find
+    names: Sequence[str] = import_module("conformance.recordings").NAMES
+    doors: Sequence[str] = list(import_module("rigs.every_door").DOORS)
+    wrong = [name for name in names if find(name).wrong]
+    # One recording of each dialect: with `--all` all of them, which takes many minutes.
+    every_door = printed("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/conformance/test_every_door.py")
+    alike = re.search(r"(\d+) passed", every_door)
+    failed = re.search(r"(\d+) failed", every_door)
+    total = int(alike[1]) if alike else 0
+    differ = int(failed[1]) if failed else 0
+    frameworks = import_module("generate_dialects").frameworks()
+    defaults = Counter(one.default for one in frameworks)
+    ways = _ways(printed("-m", "conformance.variations"))
+    return {
+        "recordings": [
+            ["what", "found"],
+            [
+                "recordings of real frameworks that are read as they happened",
+                interval(len(names) - len(wrong), len(names)),
+            ],
+            ["not", ", ".join(f"`{name}`" for name in wrong) or "none"],
+            [f"traces with drawn goldens that {len(doors) + 1} doors answer alike", interval(total, total + differ)],
+            [
+                "frameworks that record arguments by default, by a switch, never",
+                _counts(defaults, ("on", "off", "never")),
+            ],
+            *ways,
+        ]
+    }
+
+
+def _counts(counts: Counter[str], names: Iterable[str]) -> str:
+    return ", ".join(str(counts[name]) for name in names)
+
+
+def _ways(output: str) -> Rows:
+    """Read the last line of `make variations`: how many readings were right, honest, blind, in false doubt, silent."""
+    counts = {
+        name: int(count.replace(",", ""))
+        for count, name in re.findall(r"([\d,]+) (right|honest|blind|false doubt|silent)\b", output)
+    }
+    total = sum(counts.values())
+    words = {
+        "right": "recordings written in other ways that are read right",
+        "honest": "that are read otherwise, and the reading says so",
+        "blind": "of which no turn is read",
+        "false doubt": "that are read right, and are doubted",
+        "silent": "that are read otherwise, and nothing says so",
+    }
+    return [[words[name], interval(counts.get(name, 0), total)] for name in words] if total else []
+
+
+# 2. Agreement with other systems.
+
+
+def agreement(data: Path) -> Found:
+    """Recorded answers of other systems beside those of the presets."""
+    conformance = import_module("presets.conformance")
+    paths = conformance.files([conformance.VECTORS, *sorted(data.glob("*.jsonl.gz")), *sorted(data.glob("vectors-*"))])
+    cases = [case for path in paths for case in conformance.read_cases(path)]
+    rows = conformance.tabulate(cases)
+    table = [
+        [name, f"{row.cases:,}", f"{row.cases - len(row.differing):,}", str(len(row.differing))]
+        for name, row in sorted(rows.items())
+    ]
+    sums = [sum(row.cases for row in rows.values()), sum(len(row.differing) for row in rows.values())]
+    total = ["all", f"{sums[0]:,}", f"{sums[0] - sums[1]:,}", str(sums[1])]
+    return {"systems": [["system", "cases", "equal", "different"], *table, total]}
+
+
+# 3. Finding failures.
+
+
+def failures(data: Path) -> Found:
+    """Real sessions with a reward that nobody at goldspan gave: which are flagged, with goldens and without."""
+    table: Rows = [["data", "judged by", "failed runs that are flagged", "passed runs that are flagged"]]
+    agentrx = data / "agentrx"
+    if agentrx.exists():
+        rewards = {
+            one["session"]: one["reward"] >= 1 for one in json.loads((agentrx / "sessions.json").read_text("utf-8"))
+        }
+        traces = str(agentrx / "tau-retail.otlp.jsonl.gz")
+        goldens = ["--goldens", str(agentrx / "goldens-writing-calls.json")]
+        flagged = _flagged(traces, goldens, lambda session: session["label"] == "fail")
+        table.append(["AgentRx, tau-bench retail", "goldens of the writing calls", *_by_reward(rewards, flagged)])
+        for metric in ("tool_parameter_grounding", "tool_call_repetition", "answer_grounding"):
+            asked = ["--metric", f"{metric}=1"]
+            flagged = _flagged(traces, asked, lambda one, name=metric: _fails(one, name))
+            table.append(["AgentRx, tau-bench retail", f"`{metric}`, without goldens", *_by_reward(rewards, flagged)])
+    trials = data / "trials-dev.jsonl.gz"
+    if trials.exists():
+        table += list(_trials(trials))
+    return {"rewards": table} if len(table) > 1 else {}
+
+
+def _flagged(traces: str, options: Sequence[str], wanted: Callable[[Any], bool]) -> set[str]:
+    output = printed("-m", "goldspan.collector_processor.cli", "score", traces, *options, "--format", "json")
+    return {
+        one["id"] for one in json.loads(output[output.index("{") : output.rindex("}") + 1])["sessions"] if wanted(one)
+    }
+
+
+def _fails(session: Any, metric: str) -> bool:
+    return any(one["name"] == metric and one["label"] == "fail" for one in session["metrics"])
+
+
+def _by_reward(passed: dict[str, bool], flagged: set[str]) -> list[str]:
+    sides = [[name in flagged for name, right in passed.items() if right is side] for side in (False, True)]
+    return [interval(sum(side), len(side)) for side in sides]
+
+
+def _trials(path: Path) -> Iterator[list[str]]:
+    """Yield rows for the runs of several models in tau-bench and tau2, against the expected calls of their tasks."""
+    from goldspan.scoring import score_sessions  # noqa: PLC0415 - the page is written without it
+    from goldspan.scoring.verdict import Label  # noqa: PLC0415
+
+    session_of = import_module("benchmarks.inference").session_of
+    grounding = import_module("goldspan.scoring.metrics.grounding").ToolParameterGrounding()
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        runs = [json.loads(line) for line in lines]
+    for name in dict.fromkeys(run["set"] for run in runs):
+        some = [run for run in runs if run["set"] == name]
+        passed = {str(number): bool(run["passed"]) for number, run in enumerate(some)}
+        sessions = {str(number): session_of(run, number) for number, run in enumerate(some)}
+        flagged = {
+            number
+            for number, session in sessions.items()
+            if (judged := score_sessions(None, [session], metrics=[grounding]).sessions)
+            and judged[0].label_of_metrics is Label.FAIL
+        }
+        yield [
+            f"{name}, {len({run['model'] for run in some})} models",
+            "`tool_parameter_grounding`, without goldens",
+            *_by_reward(passed, flagged),
+        ]
+
+
+# 4. Without a golden.
+
+
+def grounding(data: Path) -> Found:
+    """Labelled calls: right ones that are flagged, invented values that are found; beside two simple rules."""
+    module = import_module("benchmarks.grounding")
+    files = [path for path in (data / "grounding-2-dev.jsonl.gz",) if path.exists()]
+    if not files:
+        return {}
+    judged = [module.judge(case) for path in files for case in module.read_cases(path)]
+    alarms: dict[str, Counter[bool]] = {}
+    made: dict[str, Counter[bool]] = {}
+    simple: dict[str, dict[str, Counter[bool]]] = {name: {"alarms": Counter(), "made": Counter()} for name in SIMPLE}
+    for one in (one for one in judged if not one.wrong):
+        source = one.case["source"]
+        alarms.setdefault(source, Counter())[one.flagged] += 1
+        alarms.setdefault("all", Counter())[one.flagged] += 1
+        text = "\n".join(part["text"] for part in one.case["context"])
+        values = _values(module, one.case)
+        for name, known in SIMPLE.items():
+            simple[name]["alarms"][not all(known(value, text) for value in values)] += 1
+        found = None if one.flagged else module.invented(one)
+        if found is None:
+            continue
+        kind, again = found
+        for group in (source, "all", f"a {kind}"):
+            made.setdefault(group, Counter())[again.flagged] += 1
+        changed = [value for value in _values(module, again.case) if value not in values]
+        for name, known in SIMPLE.items():
+            simple[name]["made"][not all(known(value, text) for value in changed)] += 1
+    sources = [*sorted(set(alarms) - {"all"}), "all"]
+    head = ["right calls that are flagged", "invented values found"]
+    return {
+        "sources": [
+            ["data", *head],
+            *([name, *map(_yes, (alarms[name], made.get(name, Counter())))] for name in sources),
+        ],
+        "kinds": [["invented", "found"], *([name, _yes(made[name])] for name in sorted(made) if name.startswith("a "))],
+        "rules": [
+            ["rule", *head],
+            ["goldspan", _yes(alarms["all"]), _yes(made["all"])],
+            *([name, _yes(one["alarms"]), _yes(one["made"])] for name, one in simple.items()),
+        ],
+    }
+
+
+def _yes(counts: Counter[bool]) -> str:
+    return interval(counts[True], counts.total())
+
+
+def _values(module: Any, case: Any) -> list[str]:
+    leaves = module.leaves(case["call"]["arguments"], module.schema_of(case))
+    return [str(leaf.value) for leaf in leaves if not isinstance(leaf.value, bool) and leaf.value not in (None, "")]
+
+
+def _near(value: str, text: str) -> bool:
+    return import_module("rapidfuzz.fuzz").partial_ratio(value.lower(), text.lower()) >= 90
+
+
+SIMPLE: dict[str, Callable[[str, str], bool]] = {
+    "the value occurs in the text": lambda value, text: value.lower() in text.lower(),
+    "rapidfuzz finds 90 % of it in the text": _near,
+}
+"""What one would write in an afternoon."""
+
+
+# 5. Speed.
+
+
+SPEED = ("in_process", "replay", "readers", "scoring", "jobs")
+
+
+def speed(data: Path) -> Found:
+    """The benchmarks' ratios; their controls say what they are worth."""
+    table: Rows = [["measured", "CPU, as a share of the reference's", "reference", "the reference again"]]
+    for name in SPEED:
+        for one in import_module(f"benchmarks.{name}").run():
+            table += [
+                [
+                    f"{one.title}: {row.name}",
+                    f"{row.ratio.fastest:.2f}",
+                    one.reference.name,
+                    f"{one.control.fastest:.2f}",
+                ]
+                for row in one.rows
+            ]
+    return {"ratios": table}
+
+
+# 6. Durability.
+
+
+def durability(data: Path) -> Found:
+    """Kills under load, and nights of faults."""
+    kills, nights = os.environ.get("KILLS", "5"), os.environ.get("NIGHTS", "40")
+    soak = printed("tests/soak.py", kills)
+    rows: Rows = [["trial", "outcome"]]
+    for begin, lost, again, results in re.findall(
+        r"(.+: \d+ kills) in .*\n([\d,]+ spans acknowledged, \d+ of them lost)\n(\d+ sent again \([^)]*\)).*\n(.*)",
+        soak,
+    ):
+        rows.append([begin, f"{lost}; {again}; {results}"])
+    last = [line for line in printed("-m", "faults.campaign", "--nights", nights).splitlines() if line.strip()]
+    rows.append([f"{nights} nights, a fault in each", "".join(last[-1:])])
+    return {"trials": rows}
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Path], Found], str]] = {
+    "reading": (
+        "Truth of reading",
+        reading,
+        "A recording is the telemetry of a real framework in a conversation whose calls are known. [Dialects](dialects.md) has each.",
+    ),
+    "agreement": (
+        "Agreement",
+        agreement,
+        "Answers that other systems gave, beside those of goldspan's [presets](presets.md) on the same inputs.",
+    ),
+    "failures": (
+        "Finding failures on traces that nobody made for goldspan",
+        failures,
+        "Rewards are the benchmarks' own. What metrics without golden see is invented values and repetition. **A wrong choice among valid "
+        "values is invisible to them**: most failed runs are of that kind, so they do not predict a reward. Goldens do.",
+    ),
+    "grounding": (
+        "Without a golden",
+        grounding,
+        "The rules were written with half of these data at hand. An invented value has the shape of the right one.",
+    ),
+    "speed": (
+        "Speed",
+        speed,
+        "Process CPU, of the fastest slices of alternating runs, on a shared machine. Less is better; where the reference again is far from 1, a row says little.",
+    ),
+    "durability": (
+        "Durability",
+        durability,
+        "A gateway under load is killed, or its calls fail; spans that it acknowledged have to arrive, with the results of a replay.",
+    ),
+}
+_SOURCES = """\
+## Data
+
+`make proof` measures all of it; `make proof ARGS="reading agreement"` some. Data that is not part of the repository is looked for in
+`DATA`: runs of [tau-bench](https://github.com/sierra-research/tau-bench) and [tau2-bench](https://github.com/sierra-research/tau2-bench)
+(MIT), the checker's verdicts of [BFCL](https://github.com/ShishirPatil/gorilla) (`bfcl-eval`), trajectories with people's annotations of
+[AgentRx](https://github.com/microsoft/AgentRx) (MIT), and labelled calls made from AgentDojo, API-Bank, ACEBench, Seal-Tools, BFCL and
+tau-bench. The module `benchmarks/proof.py` names the files and their form.
+"""
+
+
+def page(results: dict[str, Any]) -> str:
+    """Return `docs/proof.md`."""
+    lines = [
+        "# Proof",
+        "",
+        "<!-- Made by benchmarks/proof.py from benchmarks/proof.json. -->",
+        "",
+        "Every number that these pages state is measured here, by commands that anyone can run. Shares have their number and Wilson's interval of",
+        "95 %.",
+        "",
+    ]
+    for number, (name, (title, _, said)) in enumerate(SECTIONS.items(), 1):
+        if (found := results.get(name)) is None:
+            continue
+        lines += [f"## {number}. {title}", "", said, ""]
+        for rows in found["tables"].values():
+            lines += [_row(rows[0]), f"|{'---|' * len(rows[0])}", *map(_row, rows[1:]), ""]
+        lines += [f"{found['date']}, {found['seconds']} s: `make proof ARGS={name}`.", ""]
+    return "\n".join([*lines, _SOURCES])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def readme(results: dict[str, Any]) -> str:
+    """Return README's lines: a number for each section, the weak ones too."""
+
+    def cell(section: str, table: str, first: str, column: int) -> str:
+        rows = results.get(section, {}).get("tables", {}).get(table, [])
+        return next((row[column] for row in rows if row[0] == first), "").partition(":")[0]
+
+    lines = [
+        f"- **Reading**: {cell('reading', 'recordings', 'recordings of real frameworks that are read as they happened', 1)} recordings of real "
+        "frameworks are read as they happened.",
+        f"- **Agreement**: {cell('agreement', 'systems', 'all', 2)} answers of other systems are reproduced, {cell('agreement', 'systems', 'all', 3)} are not.",
+        f"- **Failures, with goldens**: {_nth(results, 0, 2)} failed runs of a real agent are flagged, and {_nth(results, 0, 3)} passed ones; "
+        f"without goldens {_nth(results, 1, 2)} and {_nth(results, 1, 3)}: a wrong choice among valid values is invisible to them.",
+        f"- **Without goldens**: {cell('grounding', 'rules', 'goldspan', 2)} invented values are found; {cell('grounding', 'rules', 'goldspan', 1)} right "
+        "calls are flagged.",
+    ]
+    return "\n".join(line for line in lines if "**:  " not in line)
+
+
+def _nth(results: dict[str, Any], row: int, column: int) -> str:
+    rows = results.get("failures", {}).get("tables", {}).get("rewards", [])[1:]
+    return rows[row][column].partition(":")[0] if len(rows) > row else ""
+
+
+def write(results: dict[str, Any]) -> None:
+    """Write the page and README's lines."""
+    PAGE.write_text(page(results), "utf-8")
+    text = README.read_text("utf-8")
+    lines = f"<!-- proof -->\n{readme(results)}\n<!-- end -->"
+    README.write_text(re.sub(r"<!-- proof -->.*?<!-- end -->", lambda _: lines, text, flags=re.DOTALL), "utf-8")
+
+
+def main() -> None:
+    """Measure sections and write what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of published data")
+    parser.add_argument("--write", action="store_true", help="only write the pages anew")
+    chosen = parser.parse_args()
+    if unknown := set(chosen.sections) - set(SECTIONS):
+        parser.error(f"no such section: {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    results: dict[str, Any] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    for name in () if chosen.write else chosen.sections or SECTIONS:
+        began = time.monotonic()
+        found = SECTIONS[name][1](chosen.data)
+        seconds = round(time.monotonic() - began)
+        results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}  # another run may have written
+        tables = {**results.get(name, {}).get("tables", {}), **found}
+        if found:
+            results[name] = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "seconds": seconds, "tables": tables}
+        print(f"{name}: {seconds} s" if found else f"{name}: its data is not in {chosen.data}; as before", flush=True)
+        RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write(results)
+
+
+if __name__ == "__main__":
+    main()
