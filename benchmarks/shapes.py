@@ -2,6 +2,7 @@
 
     PYTHONPATH=tests python -m benchmarks.shapes            # every shape
     PYTHONPATH=tests python -m benchmarks.shapes comb late  # those whose names have one of these words
+    PYTHONPATH=tests python -m benchmarks.shapes names 100000   # with so many spans, and half and a quarter as many
 
 Each shape has n spans, and is fed and polled as a door does it. `us/span` is the CPU time of feeding and scoring. An
 exponent of 1 says that a span costs the same in a trace of any size. `delay` is the longest time that a span of another
@@ -116,6 +117,16 @@ def many_turns(n: int) -> Batches:
         ]
 
 
+def turns_of_one_trace(n: int) -> Batches:
+    """One session whose turns come one by one, in one trace. Each time the trace is read anew: n / 16 spans."""
+    yield [plain(trace(), "top")]
+    for at in range(n // 2):
+        yield [
+            agent(trace(), f"{at}", "top", session="s", start=at * 10, end=at * 10 + 2),
+            tool(trace(), f"tool{at}", f"{at}", args={"x": 1}, start=at * 10, end=at * 10 + 1),
+        ]
+
+
 def late_spans(n: int) -> Batches:
     """One agent with many calls, of which the last twenty come one by one."""
     yield from ([*some] for some in itertools.islice(wide(n - 20), 1))
@@ -150,6 +161,7 @@ SHAPES: dict[str, Callable[[int], Batches]] = {
         orphans,
         many_names,
         many_turns,
+        turns_of_one_trace,
         late_spans,
         re_sent_spans,
         sessions_at_once,
@@ -222,14 +234,18 @@ def cost_of(batches: Batches) -> Cost:
 def main(words: Sequence[str]) -> None:
     """Print a line for each shape."""
     pin()
-    sizes = "".join(f"{size:>9,}" for size in SIZES)
+    most = [int(word) for word in words if word.isdecimal()]
+    words = [word for word in words if not word.isdecimal()]
+    numbers = (most[0] // 4, most[0] // 2, most[0]) if most else SIZES
+    sizes = "".join(f"{size:>9,}" for size in numbers)
     print(f"{'us/span, for spans:':28}{sizes}{'exponent':>10}{'delay s':>10}")
     for name, shape in SHAPES.items():
         if words and not any(word in name for word in words):
             continue
-        costs = [cost_of(shape(size)) for size in SIZES]
-        each = "".join(f"{cost.all / size * 1e6:>9.1f}" for cost, size in zip(costs, SIZES, strict=True))
-        exponent = math.log(costs[-1].all / costs[-3].all) / math.log(SIZES[-1] / SIZES[-3])
+        own = [size // 16 for size in numbers] if shape is turns_of_one_trace else numbers
+        costs = [cost_of(shape(size)) for size in own]
+        each = "".join(f"{cost.all / size * 1e6:>9.1f}" for cost, size in zip(costs, own, strict=True))
+        exponent = math.log(costs[-1].all / costs[-3].all) / math.log(own[-1] / own[-3])
         print(f"{name:28}{each}{exponent:>10.2f}{costs[-1].delay:>10.2f}", flush=True)
 
 
