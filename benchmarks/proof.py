@@ -62,7 +62,7 @@ def reading(data: Path) -> Found:
     doors: Sequence[str] = list(import_module("rigs.every_door").DOORS)
     wrong = [name for name in names if find(name).wrong]
     # One recording of each dialect: with `--all` all of them, which takes many minutes.
-    every_door = printed("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/conformance/test_every_door.py")
+    every_door = printed("-m", "pytest", "-p", "no:cacheprovider", "tests/conformance/test_every_door.py")
     alike = re.search(r"(\d+) passed", every_door)
     failed = re.search(r"(\d+) failed", every_door)
     total = int(alike[1]) if alike else 0
@@ -94,10 +94,11 @@ def _counts(counts: Counter[str], names: Iterable[str]) -> str:
 
 def _ways(output: str) -> Rows:
     """Read the last line of `make variations`: how many readings were right, honest, blind, in false doubt, silent."""
-    counts = {
-        name: int(count.replace(",", ""))
-        for count, name in re.findall(r"([\d,]+) (right|honest|blind|false doubt|silent)\b", output)
-    }
+    last = re.search(r"^all((?: +[\d-]+){5})$", output, re.MULTILINE)
+    names = ("right", "honest", "blind", "false doubt", "silent")
+    counts = (
+        {name: int(count.replace("-", "0")) for name, count in zip(names, last[1].split(), strict=True)} if last else {}
+    )
     total = sum(counts.values())
     words = {
         "right": "recordings written in other ways that are read right",
