@@ -51,7 +51,7 @@ def test_the_page_shows_what_the_commands_print(folder: Path) -> None:
         assert "".join(f"$ {line}\n{printed(line)}" for line in lines) == block.text
         shown += 1
         ran += len(lines)
-    assert (shown, ran) == (6, 9)
+    assert (shown, ran) == (7, 10)
 
 
 def test_the_page_shows_what_was_recorded(folder: Path) -> None:
