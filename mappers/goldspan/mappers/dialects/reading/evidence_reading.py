@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from goldspan.mappers.carrying_keys import INPUT_WORDS, OUTPUT_WORDS
 from goldspan.mappers.dialects.reading import model_messages
 from goldspan.mappers.dialects.reading.value_parsing import identifier, is_redacted
 from goldspan.mappers.span_facts import (
@@ -33,21 +34,14 @@ from goldspan.scoring.sessions import Capture
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _NUMBERED = re.compile(r"(.+?)\.(\d{1,6})\.(.+)")
-_OUT = frozenset(
-    {
-        *("output", "outputs", "completion", "completions", "response", "result", "results"),
-        *("choice", "choices", "answer", "returned", "generation"),
-    }
-)
 _SPEAKING = frozenset(
     {
         *("messages", "message", "chat", "contents", "context", "ctx", "conversation", "history", "transcript"),
         *("input", "inputs", "prompt", "prompts", "request", "llm", "body", "payload", "event", "data"),
     }
-).union(_OUT)
+).union(OUTPUT_WORDS)
 """Words of keys under which messages may stand."""
 _IN = frozenset({"input", "inputs", "prompt", "prompts", "request"})
-_ARGUMENTS = frozenset({"arguments", "args", "input", "inputs", "parameters", "params", "kwargs"})
 _NO_MESSAGES = frozenset({"tools", "functions", "definitions", "metadata", "usage", "schema", "config", "invocation"})
 _NO_OBJECT = frozenset({"id", "ids", "model", "tokens", "temperature", "reason", "reasons", "count", "type", "seed"})
 """Last words of keys of plain values, which need not be decoded."""
@@ -87,7 +81,7 @@ class _Key(NamedTuple):
 
 def _says_out(words: frozenset[str], last: Sequence[str]) -> bool:
     """Say whether words are of what came out of a model or a tool, and not of its type or its count."""
-    return not words.isdisjoint(_OUT) and words.isdisjoint(_IN) and _NO_OBJECT.isdisjoint(last)
+    return not words.isdisjoint(OUTPUT_WORDS) and words.isdisjoint(_IN) and _NO_OBJECT.isdisjoint(last)
 
 
 @lru_cache(1 << 14)
@@ -99,7 +93,7 @@ def _read_key(key: str) -> _Key | None:
     words = frozenset(in_order)
     found = _Key(
         out=_says_out(words, in_order[-1:]),
-        arguments=not words.isdisjoint(_ARGUMENTS) and words.isdisjoint(_OUT),
+        arguments=not words.isdisjoint(INPUT_WORDS) and words.isdisjoint(OUTPUT_WORDS),
         error=not words.isdisjoint(_ERROR),
         outcome="outcome" in words,
         session="id" in words and not words.isdisjoint(_SESSION) and words.isdisjoint(_NO_SESSION),
