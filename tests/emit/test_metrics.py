@@ -177,3 +177,43 @@ def test_points_use_declared_names_only(measured: Measured, emitter: MetricEmitt
         assert points, instrument.shown
         for point in points:
             assert set(point.attributes) <= set(instrument.attributes)
+
+
+def of_service(service: str, tool: str) -> Any:
+    detail = replace(given.MISSING, expected=ExpectedCall(tool))
+    return given.evaluation(detail, resource=ResourceFacts(service_name=service))
+
+
+def by_service_and_tool(measured: Measured) -> dict[tuple[str, str], int]:
+    points = measured.points("tool_parameter_match.missing")
+    return {(point.attributes["service.name"], point.attributes["gen_ai.tool.name"]): point.value for point in points}
+
+
+def test_names_of_thirty_services_are_bound_for_each(measured: Measured) -> None:
+    emitter = MetricEmitter(measured.provider, name_limit=2)
+    for number in range(30):
+        emitter.record([of_service(f"team-{number}", tool) for tool in ("a", "b")])
+    assert names.OTHER not in {tool for _, tool in by_service_and_tool(measured)}
+
+
+def test_of_many_names_those_that_occur_most_are_shown(measured: Measured) -> None:
+    emitter = MetricEmitter(measured.provider, name_limit=3)
+    for number in range(50):
+        emitter.record([of_service("team", f"invented-{number}")])
+        emitter.record([of_service("team", "frequent"), of_service("team", "often")] if number >= 2 else [])
+    found = by_service_and_tool(measured)
+    assert sum(found.values()) == 50 + 96
+    assert found["team", "frequent"] >= 40
+    assert found["team", "often"] >= 40
+    assert len(found) <= 2 * 3 + 1
+    folded = {name: count for _, _, name, count in emitter.known_names.folded()}
+    assert set(folded) & {"frequent", "often"} == set()
+    assert folded
+
+
+def test_agents_are_named_and_bound_where_all_are_allowed(measured: Measured) -> None:
+    emitter = MetricEmitter(measured.provider, agent_names=None, name_limit=2)
+    for agent in ("planner", "booker", "made-up-1", "made-up-2"):
+        emitter.record([given.evaluation(given.TURN, agent=agent)])
+    points = measured.points("tool_parameter_match.score")
+    assert {point.attributes.get("gen_ai.agent.name") for point in points} == {"planner", "booker", "_other"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections import Counter as Counter_
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -130,21 +131,20 @@ class MetricEmitter:
     """Records evaluations with a meter provider, the global one by default.
 
     Only first results are recorded. Attributes never hold session ids, trace ids or values of arguments. They hold the
-    first `name_limit` names of tools and of arguments, and the names of the agents in `agent_names`.
+    `name_limit` names of tools and of arguments of each service that `KnownNames` shows, and the names of the agents in
+    `agent_names`; with None likewise so many of all.
     """
 
     def __init__(
         self,
         meter_provider: MeterProvider | None = None,
         *,
-        agent_names: Collection[str] = (),
+        agent_names: Collection[str] | None = (),
         name_limit: int = names.NAME_LIMIT,
     ) -> None:
         self._meter = get_meter(SCOPE, scope_version(), meter_provider, names.SCHEMA_URL)
-        self._agents = frozenset(agent_names)
-        self._name_limit = name_limit
-        self._tools = set[str]()
-        self._arguments = set[str]()
+        self._agents = None if agent_names is None else frozenset(agent_names)
+        self.known_names = KnownNames(name_limit)
         self._instruments: dict[str, _Instruments] = {}
 
     def record(self, final: Iterable[Evaluation], superseded: Iterable[Evaluation] = ()) -> None:
@@ -193,8 +193,13 @@ class MetricEmitter:
         metric, detail, verdict = evaluation.metric, evaluation.detail, evaluation.verdict
         key = names.names_of(metric)
         tool = tool_name(detail) if isinstance(detail, (CallResult, MetricCall)) else None
-        tool = None if tool is None else _shown(tool, self._tools, self._name_limit, tool)
-        agent = evaluation.agent if evaluation.agent in self._agents else None
+        service, known = evaluation.resource.service_name, self.known_names
+        tool = None if tool is None else known.shown(service, "tool", tool, tool)
+        agent = evaluation.agent
+        if self._agents is not None:
+            agent = agent if agent in self._agents else None
+        elif agent is not None:
+            agent = known.shown(service, "agent", agent, agent)
         common = _common_attributes(metric, evaluation.golden_set, evaluation.resource, evaluation.preset, tool, agent)
         if verdict.score is not None:
             point = {**common, key[names.LEVEL]: str(evaluation.level)}
@@ -204,12 +209,13 @@ class MetricEmitter:
         elif verdict.reason is not None and not (isinstance(detail, CallResult) and detail.unexpected):
             point = {**common, key[names.LEVEL]: str(evaluation.level), key[names.REASON]: str(verdict.reason)}
             yield names.NOT_EVALUATED, point
-        for instrument, more in self._findings(detail, tool, key):
+        for instrument, more in self._findings(detail, service, tool, key):
             yield instrument, common | more
 
     def _findings(
         self,
         detail: object,
+        service: str | None,
         tool: str | None,
         key: names.MetricNames,
     ) -> Iterator[tuple[names.Instrument, PointAttributes]]:
@@ -221,7 +227,7 @@ class MetricEmitter:
             for finding in detail.findings:
                 if finding.failed:
                     name = pointer_name("/".join(finding.path.split("/")[:2])) or names.WHOLE_CALL
-                    point = {key[names.ARGUMENT]: self._argument(tool, name), key[names.FINDING]: finding.kind}
+                    point = {key[names.ARGUMENT]: self._argument(service, tool, name), key[names.FINDING]: finding.kind}
                     yield names.FAILED_ARGUMENTS, point
         elif not isinstance(detail, CallResult):
             return
@@ -232,10 +238,10 @@ class MetricEmitter:
         else:
             for argument in detail.arguments:
                 if argument.outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING):
-                    yield names.ARGUMENT_MISMATCHES, {key[names.ARGUMENT]: self._argument(tool, argument.name)}
+                    yield names.ARGUMENT_MISMATCHES, {key[names.ARGUMENT]: self._argument(service, tool, argument.name)}
 
-    def _argument(self, tool: str | None, argument: str) -> str:
-        return _shown(f"{tool or ''}\n{argument}", self._arguments, self._name_limit, argument)
+    def _argument(self, service: str | None, tool: str | None, argument: str) -> str:
+        return self.known_names.shown(service, "argument", f"{tool or ''}\n{argument}", argument)
 
     def record_no_golden(self, sessions: int, metric: str = names.METRIC) -> None:
         """Count sessions without a golden. Nothing else is emitted for them."""
@@ -302,11 +308,57 @@ def _boundaries(scores: Range) -> Sequence[float] | None:
     return [least + (most - least) * boundary for boundary in names.SCORE_BOUNDARIES]
 
 
-def _shown(name: str, known: set[str], limit: int, shown: str) -> str:
-    """Return `shown` for the first `limit` different names only: a model may invent any number of tool names."""
-    if len(known) < limit:
-        known.add(name)
-    return shown if name in known else names.OTHER
+class KnownNames:
+    """Which names become attributes: of each service so many of a kind, and of more those that occur most.
+
+    A model may invent any number of names. The first ones are known; a name that occurs twice as often as the rarest
+    known one takes its place, as often as there are places, so that there are twice as many series at most.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._counts: dict[tuple[str, str], Counter_[str]] = {}
+        self._known: dict[tuple[str, str], set[str]] = {}
+        self._replaced = Counter_[tuple[str, str]]()
+
+    def shown(self, service: str | None, kind: str, name: str, shown: str) -> str:
+        """Return `shown` if the name of this kind is known, else what stands for all others."""
+        place = (service or "", kind)
+        if place not in self._known and len(self._known) >= _MAX_PLACES:
+            return names.OTHER
+        counts, known = self._counts.setdefault(place, Counter_()), self._known.setdefault(place, set())
+        if name in counts or len(counts) < _COUNTED * self._limit:
+            counts[name] += 1
+        if name in known:
+            return shown
+        if len(known) < self._limit:
+            known.add(name)
+            return shown
+        count = counts[name]
+        if count > 1 and not count & (count - 1) and self._replaced[place] < self._limit:  # looked at now and then
+            rarest = min(known, key=counts.__getitem__)
+            if count >= 2 * counts[rarest]:
+                self._replaced[place] += 1
+                known.discard(rarest)
+                known.add(name)
+                return shown
+        return names.OTHER
+
+    def folded(self) -> Iterator[tuple[str, str, str, int]]:
+        """Yield service, kind, name and count of the names that are not shown, where they are counted."""
+        for (service, kind), counts in list(self._counts.items()):
+            known = self._known[service, kind]
+            yield from (
+                (service, kind, name.replace("\n", "."), count)
+                for name, count in counts.copy().most_common()
+                if name not in known
+            )
+
+
+_MAX_PLACES = 10_000
+"""Services and kinds of names. What further services name is among the others."""
+_COUNTED = 4
+"""So many times as many names as are known are counted."""
 
 
 class SelfTelemetry:

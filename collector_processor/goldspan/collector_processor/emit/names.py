@@ -213,7 +213,7 @@ ENVIRONMENT = SemconvAttribute(
     "deployment.environment.name", "string", "The agent's environment", "1.27.0", stable=True
 )
 GOLDEN_SET_NAME = Attribute("golden_set", "string", "Name of the golden set, without its version")
-ARGUMENT = Attribute("argument", "string", "Name of the argument; `_other` after the first 200")
+ARGUMENT = Attribute("argument", "string", "Name of the argument; `_other` beyond 200 of a service")
 
 FINDING = Attribute(
     "finding", "string", "What is wrong with it: `none` for no origin, `missing`, `unknown`, `type`, ..."
@@ -232,7 +232,7 @@ SCORE_BOUNDARIES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 
 OTHER = "_other"
 NAME_LIMIT = 200
-"""So many names of tools, and of arguments, become metric attributes. Later names are `_other`."""
+"""So many names of tools, and of arguments, of each service become metric attributes. Others are `_other`."""
 
 SCORES = Instrument(
     "score",

@@ -373,11 +373,11 @@ class EncodedMetrics(MetricEmitter):
     Each request contains all points, so of several that wait to be delivered only the newest is needed.
     """
 
-    def __init__(self, service: str, instance: str) -> None:
+    def __init__(self, service: str, instance: str, name_limit: int = names.NAME_LIMIT) -> None:
         """`instance` distinguishes the points of this process from those of others of this service."""
         resource = {names.SERVICE_NAME.name: service, "service.instance.id": instance}
         self._points = EncodedPoints(resource, time.time_ns)
-        super().__init__(self._points)
+        super().__init__(self._points, agent_names=None, name_limit=name_limit)
         self._without_golden = 0
 
     def count_without_golden(self, total: int) -> bool:

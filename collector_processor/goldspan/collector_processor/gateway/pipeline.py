@@ -85,6 +85,8 @@ _SESSIONS_AT_ONCE = 1000
 _MAX_LOGGED_KINDS = 100
 _NOT_ACCEPTED = ("backlog", "broken", "full", "journal_failed", "max_sessions", "shutting_down", "tenant_backlog")
 """Why requests are not accepted; a counter that is there from the start has a rate when it first grows."""
+_MAX_FOLDED = 1000
+"""Names that /coverage lists."""
 _FAILURES = ("dead_letters", "engine", "gateway", "journal")
 
 
@@ -598,7 +600,10 @@ class GatewayPipeline:
             }
             for tenant in worker.tenants
         ]
-        return {**counts, "tenants": tenants, "unread": worker.unread()}
+        folded = [{"tenant": one.label, **name} for one in worker.tenants for name in one.metrics.folded()][
+            :_MAX_FOLDED
+        ]
+        return {**counts, "tenants": tenants, "unread": worker.unread(), "names_counted_as_other": folded}
 
     def metrics(self) -> Iterator[Sample]:
         """Yield what was counted since the start, as samples whose names begin with `goldspan_`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -100,9 +100,9 @@ class TenantOutput:
 class TenantMetrics:
     """The metric points of one tenant. Each request has them all, so it replaces an earlier one that still waits."""
 
-    def __init__(self, instance: str, headers: Headers, outbox: Outbox) -> None:
+    def __init__(self, instance: str, headers: Headers, outbox: Outbox, name_limit: int) -> None:
         """Send by `outbox`; `instance` names this gateway."""
-        self._points = EncodedMetrics("goldspan-gateway", instance)
+        self._points = EncodedMetrics("goldspan-gateway", instance, name_limit)
         self._headers = headers
         self._outbox = outbox
         self._newest: PendingRequest | None = None
@@ -110,6 +110,11 @@ class TenantMetrics:
         self._next_at = 0.0
         """When points may be sent that count only sessions without golden."""
         self._keep_at = 0.0
+
+    def folded(self) -> Iterator[Mapping[str, object]]:
+        """Yield the names of tools, arguments and agents that are counted as `_other`, as JSON values."""
+        for service, kind, name, count in self._points.known_names.folded():
+            yield {"service": service, "kind": kind, "name": name, "count": count}
 
     def record(self, final: Sequence[Evaluation], superseded: Sequence[Evaluation], now: float) -> None:
         """Record results that are final, and those that are so no longer; send the points with the next commit."""
@@ -158,7 +163,7 @@ class Tenant:
         self._outbox = outbox
         self._on_problem = on_problem
         self._go_on = go_on
-        self.metrics = TenantMetrics(instance, headers, outbox)
+        self.metrics = TenantMetrics(instance, headers, outbox, settings.name_limit)
         self.unread = EncodedSpanBuffer(retention=settings.engine.trace_retention, max_bytes=settings.unread_span_bytes)
         self.journaled: dict[str, int] = {}
         """For each session a hash of its results as they were last written to the journal."""

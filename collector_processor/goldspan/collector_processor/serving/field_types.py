@@ -423,6 +423,9 @@ class SessionScoring(Section):
     """The state of a trace that no golden matches is dropped when it received no new span for this long."""
     session_keys: Texts = DEFAULT_SESSION_KEYS
     """Attributes that may hold the session id. The first one found is used."""
+    name_limit: Count = 200
+    """Names of tools, of arguments and of agents of each service that become attributes of metrics. Of more, those that
+    occur most are shown and the others are `_other`; `/coverage` of the gateway lists them."""
     include_values: bool = False
     """Explanations hold the values of arguments, not only their names."""
     events: Literal["findings", "failures", "all"] = "findings"

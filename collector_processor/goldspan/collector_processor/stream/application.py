@@ -202,7 +202,7 @@ class StreamWorker(BaseSink):
         self._coverage = coverage
         self._counters = counters
         self._foreign_scores = foreign_scores
-        self._metrics = EncodedMetrics("goldspan-stream", instance)
+        self._metrics = EncodedMetrics("goldspan-stream", instance, settings.scoring.name_limit)
         self._new_points = False
         self._send_again_at = 0.0
         """When the points are written again: exporters drop series that seem to be gone."""

@@ -351,6 +351,7 @@ class PipelineSettings:
     """Messages, results and definitions of tools in memory. Tenants share it equally."""
     max_tenants: int = 64
     trust_scores: bool = True
+    name_limit: int = 200
     max_sessions: int | None = None
     """Open sessions of one tenant."""
     journal: Path | None = None
@@ -433,6 +434,7 @@ class GatewaySettings(field_types.Section):
             max_text_bytes=scoring.max_text_bytes,
             max_tenants=scoring.max_tenants,
             trust_scores=self.receivers.trust_scores,
+            name_limit=scoring.name_limit,
             max_sessions=self.tenant_limits.max_sessions,
             journal=(journal.folder or state / "journal") if journal.enabled else None,
             journal_sync=journal.sync,
