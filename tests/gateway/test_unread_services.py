@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from goldspan.collector_processor.cli.serve import _advice
 from goldspan.collector_processor.encoded_spans.span_groups import split_request
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import ReadingRules
@@ -28,7 +29,7 @@ def request(service: str, **attributes: str) -> list[Any]:
 
 
 def test_a_service_of_which_nothing_is_recognised_is_listed_with_advice() -> None:
-    services = UnreadServices()
+    services = UnreadServices(_advice)
     for _ in range(3):
         services.note("team-a", request("known"), RULES.scanner)
         services.note("team-b", request("homemade-agent", **{"http.route": "/chat"}), RULES.scanner)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from goldspan.collector_processor.cli.input_output import file_errors, refuse_wi
 if TYPE_CHECKING:
     from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
     from goldspan.collector_processor.stream.stream_settings import StreamSettings
+    from goldspan.mappers.dialect_registry import DialectRegistry
+    from goldspan.mappers.spans import RecordView
 
 _OF_EACH = ("httptools", "prometheus_client", "urllib3", "uvicorn", "zstandard")
 _OF_GATEWAY, _OF_STREAM = ("grpc", *_OF_EACH), ("confluent_kafka", "quixstreams", *_OF_EACH)
@@ -46,8 +49,15 @@ def serve(*, config: Path | None, check: bool) -> None:
         if check:
             click.echo("goldspan: the settings are good")
             return
-        run_gateway(settings, os.environ)
+        run_gateway(settings, os.environ, _advice)
     end_process()
+
+
+def _advice(views: Sequence[RecordView], registry: DialectRegistry) -> list[dict[str, str]]:
+    """Return what `goldspan inspect` advises of these spans. Imported when asked for: most gateways never are."""
+    from goldspan.collector_processor.replay.inspection import inspect_spans  # noqa: PLC0415
+
+    return [hint._asdict() for hint in inspect_spans(views, registry, []).hints]
 
 
 def refuse_without_libraries() -> None:

@@ -58,6 +58,7 @@ from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.profile_learner import ProfileLearner
 from goldspan.collector_processor.gateway.recovery import Recovery
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
+from goldspan.collector_processor.gateway.unread_services import Advise
 from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.admin import Sample
@@ -228,6 +229,7 @@ class GatewayPipeline:
         settings: PipelineSettings | None = None,
         *,
         feed: ScoreSinks | None = None,
+        advise: Advise | None = None,
         now: Callable[[], float] | None = None,
         random: Random | None = None,
     ) -> None:
@@ -303,6 +305,7 @@ class GatewayPipeline:
             on_failure=self._failed,
             on_results=self.feed.put,
             judge=self.judge,
+            advise=advise,
             learner=self.learner,
             go_on=self._go_on,
         )

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from goldspan.collector_processor.gateway.interfaces import Exporter
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.receive.http_receiver import HttpReceiver, RequestHandler
 from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
+from goldspan.collector_processor.gateway.unread_services import Advise
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving import process
 from goldspan.collector_processor.serving.admin import Admin, MetricsPage, Sample
@@ -232,13 +234,16 @@ class GatewayServer:
             use()
 
 
-def run_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> bool:
-    """Serve until a signal. Return whether everything was delivered. Raises FileError, SettingsError."""
+def run_gateway(settings: GatewaySettings, environ: Mapping[str, str], advise: Advise | None = None) -> bool:
+    """Serve until a signal. Return whether everything was delivered. Raises FileError, SettingsError.
+
+    `advise` says on `/coverage` what helps where nothing of a service is recognised.
+    """
     process.raise_open_files()
     process.warn_of_slow_protobuf()
 
     async def main() -> bool:
-        return await GatewayServer(settings, environ, open_pipeline).run()
+        return await GatewayServer(settings, environ, partial(open_pipeline, advise=advise)).run()
 
     if find_spec("uvloop"):
         import uvloop  # noqa: PLC0415 - not available on every platform
@@ -260,7 +265,12 @@ def check_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> None
 
 
 def open_pipeline(
-    settings: GatewaySettings, environ: Mapping[str, str], exporter: Exporter, goldens: GoldenIndex
+    settings: GatewaySettings,
+    environ: Mapping[str, str],
+    exporter: Exporter,
+    goldens: GoldenIndex,
+    *,
+    advise: Advise | None = None,
 ) -> GatewayPipeline:
     """Make the pipeline, which starts with what the journal holds. Raises FileError, SettingsError."""
     pipeline = settings.pipeline(environ)
@@ -269,7 +279,7 @@ def open_pipeline(
         extra = {"metrics": metrics, "sample": pipeline.sample}
         _logger.info("no golden files: sessions are scored by metrics that need none", extra=extra)
     try:
-        return GatewayPipeline(goldens, exporter, pipeline, feed=settings.sinks.feed(environ))
+        return GatewayPipeline(goldens, exporter, pipeline, feed=settings.sinks.feed(environ), advise=advise)
     except OSError as error:
         raise SettingsError(f"journal.folder: {pipeline.journal}: {error.strerror or error}") from None
 

@@ -5,17 +5,20 @@ Of each a few spans are kept, so that the page /coverage can say what `goldspan 
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request
 from goldspan.collector_processor.encoded_spans.trace_selection import KeyScanner
-from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
+from goldspan.mappers.spans import RecordView
 from goldspan.scoring.errors import Problem
+
+Advise = Callable[[Sequence[RecordView], DialectRegistry], Sequence[Mapping[str, str]]]
+"""Says what helps where nothing is recognised, as `goldspan inspect` does: what was `seen`, and what `helps`."""
 
 _MAX_SERVICES = 1_000
 """Services that are remembered, each by its tenant and the resource of its spans."""
@@ -37,7 +40,8 @@ class _Service:
 class UnreadServices:
     """Notes the services of spans. For one thread; others may ask for what was found."""
 
-    def __init__(self) -> None:
+    def __init__(self, advise: Advise | None = None) -> None:
+        self._advise = advise
         self._services: OrderedDict[tuple[str, bytes], _Service] = OrderedDict()
 
     def note(self, tenant: str, groups: Sequence[SpanGroup], scanner: KeyScanner) -> None:
@@ -73,7 +77,6 @@ class UnreadServices:
             problems: list[Problem] = []
             reader = ProtobufReader(problems.append)
             views = list(reader.views(reader.parse(join_request(list(one.sample)), "traces"), "traces"))
-            seen = inspect_spans(views, registry, problems)
             name = next((str(value) for view in views if (value := view.resource.attributes.get("service.name"))), "")
             found.append(
                 {
@@ -81,8 +84,8 @@ class UnreadServices:
                     "service": name,
                     "spans": one.spans,
                     "recognised": 0,
-                    "scopes": dict(seen.not_recognised),
-                    "advice": [hint._asdict() for hint in seen.hints],
+                    "scopes": Counter(view.scope_name for view in views),
+                    "advice": [] if self._advise is None else self._advise(views, registry),
                 }
             )
         return found

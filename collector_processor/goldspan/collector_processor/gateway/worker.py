@@ -27,7 +27,7 @@ from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.profile_learner import ProfileLearner
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.gateway.tenant import ReadingRules, ReleasedSpans, Tenant, TenantOutput, TenantTable
-from goldspan.collector_processor.gateway.unread_services import UnreadServices
+from goldspan.collector_processor.gateway.unread_services import Advise, UnreadServices
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.admin import GoldenCoverage
 from goldspan.collector_processor.side_thread import LARGE
@@ -69,6 +69,7 @@ class Worker:
         on_failure: Callable[[str, Exception], object],
         on_results: Callable[[Sequence[Evaluation]], object] | None = None,
         judge: BackgroundJudge | None = None,
+        advise: Advise | None = None,
         learner: ProfileLearner | None = None,
         go_on: Callable[[threading.Event], object] | None = None,
     ) -> None:
@@ -81,7 +82,7 @@ class Worker:
         self.settings = settings
         self.journal = journal
         self.coverage = GoldenCoverage(goldens)
-        self.unread_services = UnreadServices()
+        self.unread_services = UnreadServices(advise)
         self.problems = Counter[str]()
         self.released_early = Counter[str]()
         self.is_busy = False
