@@ -2,8 +2,8 @@
 
 `python -m benchmarks.production` simulates an agent of a shop: 200 sessions, 30 of them with a mistake, as trace files
 that `goldspan score` reads, and prints the precision and recall of its findings. `python -m benchmarks.production
-TRIALS` also learns the profile of each agent in a file of real runs from half of its sessions, and judges the other
-half by it, as it is and with one argument corrupted.
+TRIALS` also learns the profile of each agent in a file of real runs from three quarters of its sessions, and judges the
+others by it, as they are and with one argument corrupted.
 
 TRIALS has one JSON object a line, plain or gzip: `{set, model, passed, users: [[calls before, text]], calls: [{name,
 args, result, error}]}`.
@@ -25,9 +25,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from benchmarks.grounding import share
 from goldspan.scoring import Capture, Session, ToolCall, Turn
 from goldspan.scoring.metrics.argument_profile import FEWEST_SESSIONS, Profile, ToolParameterProfile, learn
+from goldspan.scoring.metrics.judge import JudgeAnswer, Question, ToolParameterAccuracy
 from goldspan.scoring.sessions import Content
 from goldspan.scoring.verdict import MetricCall, MetricScore
 
@@ -325,8 +328,6 @@ def _with_arguments(session: Session, turn: int, call: int, arguments: dict[str,
 
 
 def _replaced(one: Any, **changes: Any) -> Any:
-    from msgspec.structs import replace  # noqa: PLC0415
-
     return replace(one, **changes)
 
 
@@ -429,16 +430,16 @@ _CORRUPTIONS: Mapping[str, Callable[[dict[str, Any], str, Sequence[Session], ran
 
 
 def print_profiles(path: Path) -> None:
-    """Print false alarms of passing sessions and recall by kind, each agent by the profile of half of its sessions."""
+    """Print false alarms of passing sessions and recall by kind, each agent by the profile of its other sessions."""
     agents = read_trials(path)
-    print("\nprofiles of real agents: learnt from half of the sessions, judged on the other half")
+    print("\nprofiles of real agents: learnt from three quarters of the sessions, judged on the others")
     print(f"{'agent':24}{'learnt':>7}  {'flagged passing sessions':28}{'recall':28}hard rules alone: flagged, recall")
     total: Counter[str] = Counter()
     by_kind: Counter[tuple[str, bool]] = Counter()
     for name, runs in sorted(agents.items()):
         sums = _judged(runs, by_kind)
         total += sums
-        print(_line(name, len(runs) // 2, sums))
+        print(_line(name, len(runs) * 3 // 4, sums))
     print(_line("all", 0, total))
     words = [f"{kind} {by_kind[kind, True]}/{by_kind[kind, True] + by_kind[kind, False]}" for kind in _CORRUPTIONS]
     print("  found by kind: " + ", ".join(words))
@@ -451,6 +452,12 @@ def _line(name: str, learnt: int, sums: Counter[str]) -> str:
     )
 
 
+def trusted(profile: Profile) -> Profile:
+    """Let a profile speak however few sessions it saw, to measure what it would say."""
+    return replace(profile, sessions=dict.fromkeys(profile.sessions, FEWEST_SESSIONS))
+
+
+_PARTS = 4
 HARD = ("type", "not_passed", "origin", "passed")
 
 
@@ -458,9 +465,11 @@ def _judged(runs: Sequence[Run], by_kind: Counter[tuple[str, bool]]) -> Counter[
     chance = random.Random(7)
     shuffled = chance.sample(runs, len(runs))
     sums: Counter[str] = Counter()
-    for learnt, tried in ((shuffled[::2], shuffled[1::2]), (shuffled[1::2], shuffled[::2])):
+    for part in range(_PARTS):
+        tried = shuffled[part::_PARTS]
+        learnt = [one for at, one in enumerate(shuffled) if at % _PARTS != part]
         profile = learn(one.session for one in learnt)
-        metric = ToolParameterProfile(profile=Profile(max(profile.sessions, FEWEST_SESSIONS), profile.counts))
+        metric = ToolParameterProfile(profile=trusted(profile))
         others = [one.session for one in tried]
         for one in tried:
             before = found_by(metric, one.session)
@@ -487,17 +496,42 @@ def found_by(metric: ToolParameterProfile, session: Session) -> set[tuple[int, i
     return found
 
 
-def print_learning_curve(path: Path) -> None:
+def print_learning_curve() -> None:
     """Print how false alarms and recall change with the number of sessions that were learnt from."""
     print("\nlearning curve, simulated agent: 300 other sessions judged")
     judged = [session_of_simulated(one) for one in simulate(99, 300, 0)]
     wrong = [(one.mistake, session_of_simulated(one)) for one in simulate(98, 300, 100) if one.mistake]
     for count in (20, 50, 100, 300):
         profile = learn(session_of_simulated(one) for one in simulate(5, count, count // 50))
-        metric = ToolParameterProfile(profile=Profile(max(profile.sessions, FEWEST_SESSIONS), profile.counts))
+        metric = ToolParameterProfile(profile=trusted(profile))
         alarms = sum(bool(found_by(metric, one)) for one in judged)
         found = sum(bool(found_by(metric, one)) for _, one in wrong)
         print(f"  {count:4} sessions: flagged {share(alarms, len(judged))}  found {share(found, len(wrong))}")
+
+
+def print_questions() -> None:
+    """Print how many calls a judge is asked about, and what a judge that is always right makes of the findings."""
+    print("\na judge that is asked about what is in doubt, 1,000 simulated sessions, 150 of them wrong")
+    sessions = simulate(31, 1_000, 150)
+    wrong = {one.session for one in sessions if one.mistake}
+    profile = learn(session_of_simulated(one) for one in simulate(32, 200, 10))
+    for title, judged_by in (("without a profile", Profile()), ("with a profile", profile)):
+        asked: Counter[str] = Counter()
+
+        def ask(questions: Sequence[Question]) -> list[JudgeAnswer]:
+            return [JudgeAnswer(accurate=True) for _ in questions]
+
+        metric = ToolParameterAccuracy(ask, when="doubtful", profile=judged_by)
+        for one in sessions:
+            for turn in metric.questions(session_of_simulated(one)):
+                asked[one.session] += sum(isinstance(question, Question) for question in turn)
+        doubted = {session for session, count in asked.items() if count}
+        print(
+            f"  {title:20}{asked.total():6,} questions of {sum(len(t[1]) for s in sessions for t in s.turns):,} calls;"
+            f"  sessions in doubt that are wrong, before {share(len(doubted & wrong), len(doubted))}, after the judge"
+            f" {share(len(doubted & wrong), len(doubted & wrong))};  wrong ones asked about"
+            f" {share(len(doubted & wrong), len(wrong))}"
+        )
 
 
 def session_of_simulated(one: Simulated) -> Session:
@@ -544,7 +578,8 @@ def main(arguments: list[str]) -> int:
         print_production()
     for path in (Path(one) for one in arguments if not one.startswith("--")):
         print_profiles(path)
-        print_learning_curve(path)
+    print_learning_curve()
+    print_questions()
     print_cost()
     return 0
 

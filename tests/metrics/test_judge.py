@@ -157,6 +157,19 @@ def test_only_calls_that_grounding_did_not_settle_are_asked_about(server: ModelS
     assert 'get_weather({"city": "Berlin"})' in server.prompts()[0]
 
 
+def test_only_what_is_in_doubt_is_asked_about(server: ModelServer) -> None:
+    calls = (
+        ToolCall("get_weather", {"city": "Paris", "number_of_days": 1}, result=captured("sunny")),
+        ToolCall("get_weather", {"city": "Paris"}, result=captured("sunny")),
+        ToolCall("get_weather", {"city": "Berlin"}, result=captured("sunny")),
+        ToolCall("list_cities", {}, result=captured("none")),
+    )
+    accuracy(judge(server, when="doubtful"), session(*calls))
+    asked = sorted(prompt.rpartition("# Call")[2].strip() for prompt in server.prompts())
+    assert len(asked) == 2
+    assert '"Berlin"' in asked[0] or '"Berlin"' in asked[1]
+
+
 @pytest.mark.parametrize("result", [captured("sunny"), Content()], ids=["grounding fails", "grounding does not know"])
 def test_a_call_that_grounding_fails_or_cannot_judge_is_asked_about(result: Content, server: ModelServer) -> None:
     good, bad = ToolCall("f", {"city": "Paris"}, result=result), ToolCall("f", {"city": "Berlin"}, result=result)

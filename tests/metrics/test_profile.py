@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from goldspan.scoring.errors import FileError, MetricError
 from goldspan.scoring.metrics.argument_profile import Profile, ToolParameterProfile, learn, shape
-from goldspan.scoring.metrics.profile_file import load_profile, profile_document
+from goldspan.scoring.metrics.grounding import ToolParameterGrounding
+from goldspan.scoring.metrics.profile_file import drift, load_profile, profile_document
 from goldspan.scoring.metrics.session_metrics import choose_metrics
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Finding, MetricScore, Reason
@@ -142,6 +144,55 @@ def test_a_family_can_be_left_out(tmp_path: Path) -> None:
     document["agents"][""]["tools"]["refund"]["/amount"]["off"] = ["type", "sign", "origin", "equals"]
     profile = load_profile(written(tmp_path, document))
     assert found_in(booking(500, amount=-4), profile) == []
+
+
+def test_what_is_pinned_is_a_rule_whatever_the_counts_say(tmp_path: Path) -> None:
+    often = [booking(number, reason="damaged" if number % 2 else 7) for number in range(121)]
+    document = profile_document(learn(often))
+    assert found_in(booking(500), load_profile(written(tmp_path, document))) == []
+    document["agents"][""]["tools"]["refund"]["/reason"]["pin"] = ["type"]
+    [one] = found_in(booking(500), load_profile(written(tmp_path, document)))
+    assert (one.path, one.kind) == ("/reason", "type")
+
+
+def test_marks_of_a_person_stay_when_profiles_are_added(tmp_path: Path) -> None:
+    document = profile_document(PROFILE)
+    document["generated"] = ["refund.request_id"]
+    document["agents"][""]["tools"]["refund"]["/amount"] |= {"off": ["sign"], "pin": ["type"]}
+    marked = load_profile(written(tmp_path, document))
+    added = PROFILE.plus(marked)
+    assert (added.generated, added.off, added.pinned) == (marked.generated, marked.off, marked.pinned)
+    assert load_profile(written(tmp_path, profile_document(added))) == added
+
+
+def test_a_value_that_most_sessions_take_from_nowhere_is_made_by_the_agent() -> None:
+    sessions = [booking(number, request_id=f"r-{number * 7919 + 1_000_011}") for number in range(120)]
+    profile = learn(sessions)
+    assert profile.generated == {"refund.request_id"}
+    grounding = ToolParameterGrounding(generated=profile.generated)(booking(500, request_id="r-7777777"))
+    assert grounding.score == 1
+    assert learn([*sessions, booking(500)]).generated == profile.generated
+
+
+@pytest.mark.parametrize("agents", [("a", "b")])
+def test_agents_have_profiles_of_their_own(agents: tuple[str, str]) -> None:
+    def of(agent: str, session: Session) -> Session:
+        return Session(f"{agent}-{session.id}", tuple(replace(turn, agent=agent) for turn in session.turns))
+
+    cents = [of(agents[1], booking(number, amount=str(number))) for number in range(120)]
+    both = learn([*(of(agents[0], one) for one in NORMAL), *cents])
+    assert both.sessions == dict.fromkeys(agents, 120)
+    assert [one.kind for one in found_in(of(agents[0], booking(500, amount="10.5")), both)][:1] == ["type"]
+    assert [one.kind for one in found_in(of(agents[1], booking(50, amount="50")), both)] == []
+
+
+def test_two_profiles_of_one_agent_do_not_differ_and_those_of_a_changed_one_do() -> None:
+    same = learn(booking(number) for number in range(200, 320))
+    assert drift(PROFILE, same) == []
+    changed = learn(booking(number, amount=str(number), reason=...) for number in range(200, 320))
+    found = {(one.check.path, one.check.family) for one in drift(PROFILE, changed)}
+    assert {("/amount", "type"), ("/reason", "passed")} <= found
+    assert "refund/reason: passed always in 120 of 120 sessions, then in 0 of 120" in map(str, drift(PROFILE, changed))
 
 
 def test_mistakes_of_a_file_are_said_together(tmp_path: Path) -> None:

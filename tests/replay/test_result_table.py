@@ -150,7 +150,7 @@ def test_an_arrow_file_has_the_same_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("goldens", [ROOT / "examples/goldens.yaml", None], ids=["goldens", "no goldens"])
 def test_a_result_in_memory_gives_the_rows_of_the_file(run: Run, goldens: Path | None, tmp_path: Path) -> None:
     traces = ROOT / "examples/traces"
-    run("score", traces, *(["--goldens", goldens] if goldens else []), "--output", "results.parquet")
+    run("score", traces, *(["--goldens", goldens] if goldens else ["--fail-on", "any"]), "--output", "results.parquet")
     result = score_sessions(goldens, read_sessions(traces))
     table = result.to_arrow()
     assert table.schema == arrow_schema()

@@ -59,6 +59,7 @@ OPTIONS: Mapping[str, Option] = {
     "metric_timeout": Option(float, "seconds"),
     "sample": Option(float, "a number above 0 and at most 1"),
     "tools": Option(str, "a JSON file with definitions of tools"),
+    "profile": Option(str, "the file of a profile"),
     "exporter": Option(
         str, "the exporter that sends the spans, such as otlp or console, or the URL of an OTLP/HTTP receiver"
     ),

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -104,7 +105,7 @@ class Observation(NamedTuple):
     """The place in this call."""
 
 
-class Profile(Struct, frozen=True):
+class Profile(Struct, frozen=True, dict=True):
     """What is normal for agents: for each check, in how many sessions something was seen."""
 
     sessions: Mapping[str, int] = {}
@@ -130,6 +131,11 @@ class Profile(Struct, frozen=True):
             self.off | other.off,
             self.pinned | other.pinned,
         )
+
+    @cached_property
+    def deviations(self) -> Deviations:
+        """What judges calls by this profile; made once, since every run of every session is judged by it."""
+        return Deviations(self)
 
     def knows(self, agent: str) -> bool:
         """Whether enough sessions of an agent were seen to judge by."""
@@ -215,6 +221,12 @@ class _Reading:
         """`relations` are the fields to compare with, by agent and tool and by place; None: all there are."""
         self._grounding = grounding
         self._relations = relations
+        self._wanted: frozenset[str] | None = None
+        """The fields that relations are with; None: all."""
+        if relations is not None:
+            self._wanted = frozenset(
+                field for paths in relations.values() for fields in paths.values() for field in fields
+            )
         self._turns = 0
         self._fields: dict[str, dict[str, None]] = {}
         """By value as text the fields of earlier results and arguments that have it."""
@@ -262,10 +274,14 @@ class _Reading:
 
     def _remember(self, call: ToolCall, arguments: Mapping[str, Any]) -> None:
         result = call.result.value if call.result.capture is Capture.CAPTURED and call.error is None else None
-        for kind, held in (("", result), ("arguments of ", arguments)):
+        for kind, held in ((call.name, result), (f"arguments of {call.name}", arguments)):
+            if self._wanted is not None and not any(field.startswith(kind) for field in self._wanted):
+                continue
             for path, _, value in _parts(held):
+                field = f"{kind}{path}"
+                if self._wanted is not None and field not in self._wanted:
+                    continue
                 if (text := _text(value)) is not None and len(self._fields) < _MOST_FIELDS:
-                    field = f"{kind}{call.name}{path}"
                     self._fields.setdefault(text, {})[field] = None
                     self._known[field] = None
 
@@ -362,12 +378,8 @@ class ToolParameterProfile(CallMetric, frozen=True):
 class _RunningProfile(RunningScore):
     def __init__(self, profile: Profile, grounding: RunningScore) -> None:
         super().__init__("argument")
-        self._deviations = Deviations(profile)
-        relations: dict[tuple[str, str], dict[str, list[str]]] = {}
-        for one in profile.counts:
-            if one.field:
-                relations.setdefault((one.agent, one.tool), {}).setdefault(one.path, []).append(one.field)
-        self._reading = _Reading(grounding, relations)
+        self._deviations = profile.deviations
+        self._reading = _Reading(grounding, self._deviations.relations)
         self._first = 0
         self._observed: list[list[list[Observation]]] = []
 
@@ -390,7 +402,11 @@ class Deviations:
         self._chances: dict[tuple[Check, str], float | None] = {}
         self._names: dict[tuple[str, str], dict[str, tuple[Check, dict[str, int]]]] = {}
         """By agent and tool, and by path: the object above, and in how many sessions it had this, and not always."""
+        self.relations: dict[tuple[str, str], dict[str, list[str]]] = {}
+        """By agent and tool, and by path: the fields of earlier calls that it mostly equals."""
         for check, counts in profile.counts.items():
+            if check.field:
+                self.relations.setdefault((check.agent, check.tool), {}).setdefault(check.path, []).append(check.field)
             if check.family is Family.PASSED and check not in profile.off:
                 objects = profile.counts.get(check.parent, {}).get("object", 0)
                 always = counts.get(_HERE, 0)
