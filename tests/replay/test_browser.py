@@ -268,7 +268,7 @@ def test_rows_stack_and_no_word_is_broken_on_a_phone(report: Page, width: int) -
 
 def test_what_was_found_without_goldens_is_a_table_a_session_and_a_filter(report: Page) -> None:
     report.run("document.getElementById('open-all').click()")
-    table = " ".join(report.run("document.querySelector('.rows').innerText").split())
+    table = " ".join(report.run("document.querySelector('.summary:not(.findings) .rows').innerText").split())
     assert "tool_parameter_grounding" in table
     assert "tool_parameter_schema" in table
     session = "[...document.querySelectorAll('.session')].find((one) => one.textContent.includes('judged-wrong'))"
