@@ -54,7 +54,8 @@ def serve(*, config: Path | None, check: bool) -> None:
 
 
 def _advice(views: Sequence[RecordView], registry: DialectRegistry) -> list[dict[str, str]]:
-    """Return what `goldspan inspect` advises of these spans. Imported when asked for: most gateways never are."""
+    """Return what `goldspan inspect` advises of these spans."""
+    # Imported when asked for: most gateways never are.
     from goldspan.collector_processor.replay.inspection import inspect_spans  # noqa: PLC0415
 
     return [hint._asdict() for hint in inspect_spans(views, registry, []).hints]
