@@ -55,8 +55,9 @@ def _without(attributes: Attributes, name: str) -> dict[str, Any]:
 
 
 def _with_attributes(span: SpanView, attributes: Attributes) -> SpanView:
-    held = {name: getattr(span, name) for name in DecodedSpan.__struct_fields__}
-    return DecodedSpan(**{**held, "attributes": attributes})
+    held: dict[str, Any] = {name: getattr(span, name) for name in DecodedSpan.__struct_fields__}
+    held["attributes"] = attributes
+    return DecodedSpan(**held)
 
 
 # OpenInference. The new names stay beside the original ones: an agent framework may have written them itself, on a

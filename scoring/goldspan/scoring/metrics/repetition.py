@@ -31,7 +31,7 @@ class ToolCallRepetition(CallMetric, frozen=True):
     needs: frozenset[str] = frozenset(("context",))
     threshold: Fraction | None = None
 
-    def running(self, _beside: Mapping[str, RunningScore] | None = None) -> RunningScore:
+    def running(self, beside: Mapping[str, RunningScore] | None = None) -> RunningScore:  # noqa: ARG002 - its face
         """Return what judges one run while it grows."""
         return _RunningRepetition()
 

@@ -37,7 +37,7 @@ class ToolParameterSchema(CallMetric, frozen=True):
     needs: frozenset[str] = frozenset(("tool_definitions",))
     threshold: Fraction | None = Fraction(1)
 
-    def running(self, _beside: Mapping[str, RunningScore] | None = None) -> RunningScore:
+    def running(self, beside: Mapping[str, RunningScore] | None = None) -> RunningScore:  # noqa: ARG002 - its face
         """Return what judges one run while it grows."""
         return _RunningSchema(self.tools)
 
