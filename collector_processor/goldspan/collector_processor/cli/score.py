@@ -376,7 +376,7 @@ def score(
             if as_format == "table":
                 from goldspan.collector_processor.report.terminal import report_page  # noqa: PLC0415 - see _report
 
-                step = _next_step(golden_files, traces.names)
+                step = _next_step(golden_files, traces.names) if decision.exit_code else ""
                 show(color, lambda page: report_page(page, report, verbose=verbose, next_step=step))
             complaints += _write_reports(reports, report, found)
         if output is not None:

@@ -62,7 +62,7 @@ def print_page(console: Console, page: Page) -> None:
 def report_page(page: Page, report: Report, *, verbose: bool = False, next_step: str = "") -> None:
     """Add a report: failed sessions first, then those not evaluated, then those that passed, then the sums.
 
-    `next_step` is what to do about sessions that failed.
+    `next_step` is what to do about sessions that failed, where the run did.
     """
     for label in WORST_FIRST:
         _sessions(page, label, report.sessions, _MOST_SHOWN[label], verbose=verbose)
