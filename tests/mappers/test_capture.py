@@ -191,7 +191,9 @@ def test_adk_writes_braces_where_content_is_off(response: Any, capture: Capture)
 # Envelopes and reprs, only where the dialect says so
 
 
-@pytest.mark.parametrize("envelope", [{"kwargs": PARIS}, {"args": [1], "kwargs": PARIS}, {"arguments": PARIS}])
+@pytest.mark.parametrize(
+    "envelope", [{"kwargs": PARIS}, {"args": [1], "kwargs": PARIS}, {"arguments": PARIS}, {"inputs": PARIS}]
+)
 def test_a_tool_may_have_a_parameter_named_like_an_envelope(envelope: dict[str, Any]) -> None:
     assert arguments(json.dumps(envelope)) == (Capture.CAPTURED, envelope)
     found = tool({"openinference.span.kind": "TOOL", "input.value": json.dumps(envelope)}, scope_name="my.app")
