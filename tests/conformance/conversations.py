@@ -500,7 +500,7 @@ def cases_of(held: Conversation) -> Iterator[Case]:
         if session is held and program.delegates:
             continue
         documents = Written(session, writer, program).write()
-        source = Original(held.id, documents, expected(session, program), requested=True)
+        source = Original(held.id, documents, expected(session, program), requested=True, played=None)
         yield judged(source, f"{program.name}: {writer.name}", read(documents), documents, set(program.lost))
 
 

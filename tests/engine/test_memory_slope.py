@@ -136,6 +136,7 @@ def stream(_: pytest.MonkeyPatch) -> Generator[Callable[[int], None]]:
         for one in (first, second):
             one.commit()
             one.records.clear()
+            one.counted.clear()
             one.next = one.committed_next = 0
         found.outputs.clear()
 

@@ -97,7 +97,7 @@ def test_the_end_of_a_day_and_a_leap_second_are_the_next_day() -> None:
 @pytest.mark.parametrize(
     ("value", "options", "says"),
     [
-        ("soon", {}, 'found "soon", expected ISO 8601 such as "2026-03-01T09:00:00Z", or Unix time'),
+        ("soon", {}, 'expected ISO 8601 such as "2026-03-01T09:00:00Z", Unix time, or a time such as "09:00"'),
         (None, {}, "found null, expected ISO 8601"),
         (NINE, {"tolerance": "soon"}, 'found "soon", expected seconds, as a number or as 500ms, 60s, 5m, 1h, 1d'),
         (NINE, {"tolerance": -1}, "found -1, expected seconds"),

@@ -86,7 +86,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[ToolCall], dict[str, Any], lis
         [expected("f", place={"city": "Paris", "zip": 1})],
         [ToolCall("f", {"place": {"city": "Rome", "zip": 1}})],
         {},
-        ['f.place (/city: expected "Paris", found "Rome")'],
+        ['f.place (city: expected "Paris", found "Rome")'],
     ),
     "each near miss to the call it is like": (
         [expected("f", a=1, b=1), expected("f", a=2, b=2)],

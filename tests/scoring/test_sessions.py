@@ -123,9 +123,14 @@ class TestJoin:
         session = Session("s", (said("x"), said("b"), said(None), said("z")))
         assert joins(score_session(golden(None, "b", "c", None), session)) == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
-    def test_another_text_is_another_turn(self) -> None:
+    def test_another_text_is_the_same_turn_where_the_counts_agree(self) -> None:
         result = score_session(golden("a"), Session("s", (said("b", RIGHT),)))
-        assert joins(result) == [(0, None), (None, 0)]
+        assert joins(result) == [(0, 0)]
+        assert result.verdict.exact == 1
+
+    def test_another_text_is_another_turn_where_the_counts_differ(self) -> None:
+        result = score_session(golden("a"), Session("s", (said("b", RIGHT), said("c", RIGHT))))
+        assert (0, 0) not in joins(result) and (0, 1) not in joins(result)
         assert result.verdict.exact == 0
 
     def test_by_key_alone_nothing_is_concluded_from_texts_that_were_not_recorded(self) -> None:

@@ -18,6 +18,7 @@ from goldspan.scoring.matchers.kinds.session_values import UUID
 from goldspan.scoring.matchers.matcher import has_dollar_keys
 from goldspan.scoring.matchers.reading import matches
 from goldspan.scoring.sessions import Capture, JsonValue, ToolCall, Turn
+from goldspan.scoring.wording import printable
 
 
 class Label(StrEnum):
@@ -285,7 +286,9 @@ def value_differences(expected: JsonValue, actual: JsonValue, parts: tuple[str, 
     """Return `expected 2, found 1`; of an object or a list, the same for the first parts that differ."""
     first, more = parts[:_MAX_PARTS], len(parts) - _MAX_PARTS
     try:
-        inside = [f"{pointer_name(part)}: {_part(expected, actual, steps_of(part))}" for part in first]
+        inside = [
+            f"{printable(pointer_name(part) or part)}: {_part(expected, actual, steps_of(part))}" for part in first
+        ]
     except LookupError:
         inside = []  # the pointer leads into a matcher
     if not inside:

@@ -68,6 +68,7 @@ class _SetRules:
             (len(matchers) == calls or rule.optional)
             and len(matchers) == len(seen)
             and all(value == seen[0] for value in seen)
+            and matchers[0][name] is not True  # what has no value of its own says nothing of an argument left out
         ):
             return {**seen[0], "always": True, **optional}
         return optional
