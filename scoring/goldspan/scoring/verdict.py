@@ -18,7 +18,6 @@ from goldspan.scoring.matchers.kinds.session_values import UUID
 from goldspan.scoring.matchers.matcher import has_dollar_keys
 from goldspan.scoring.matchers.reading import matches
 from goldspan.scoring.sessions import Capture, JsonValue, ToolCall, Turn
-from goldspan.scoring.wording import printable
 
 
 class Label(StrEnum):
@@ -287,7 +286,7 @@ def value_differences(expected: JsonValue, actual: JsonValue, parts: tuple[str, 
     first, more = parts[:_MAX_PARTS], len(parts) - _MAX_PARTS
     try:
         inside = [
-            f"{printable(pointer_name(part) or part)}: {_part(expected, actual, steps_of(part))}" for part in first
+            f"{shown_name(pointer_name(part) or part)}: {_part(expected, actual, steps_of(part))}" for part in first
         ]
     except LookupError:
         inside = []  # the pointer leads into a matcher
