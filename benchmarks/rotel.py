@@ -27,8 +27,8 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.gateway_load import NAME, TRACE, Receiver, bodies, goldens, listening
-from goldspan.collector_processor.compression import GZIP_LEVEL
 from goldspan.collector_processor.encoded_spans.span_groups import split_request
+from goldspan.mappers.readers.compression import GZIP_LEVEL
 
 WARM, REQUESTS, ROUNDS = 40, 300, 5
 SETTINGS = """

@@ -15,9 +15,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.collector_processor import compression
-from goldspan.mappers.readers import decompression
-from goldspan.mappers.readers.decompression import (
+from goldspan.mappers.readers import compression
+from goldspan.mappers.readers.compression import (
     CorruptBody,
     DecompressedTooLarge,
     DecompressionLimits,
@@ -40,7 +39,7 @@ _texts = st.binary(max_size=2000) | st.builds(
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """With ISA-L and without."""
     if request.param == "zlib":
-        monkeypatch.setattr(decompression, "find_spec", lambda name: None)
+        monkeypatch.setattr(compression, "find_spec", lambda name: None)
     return request.param
 
 

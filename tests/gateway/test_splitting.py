@@ -13,6 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from goldspan.collector_processor.encoded_spans.span_groups import (
     Envelope,
+    KeyScanner,
     SpanGroup,
     join_request,
     ref_of,
@@ -21,7 +22,6 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     traces_at,
     with_scores,
 )
-from goldspan.collector_processor.encoded_spans.trace_selection import KeyScanner
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader, message_attributes
 from goldspan.mappers.spans import LogView

@@ -26,10 +26,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from goldspan.collector_processor.compression import zlib_compress
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
 from goldspan.collector_processor.engine.evaluations import INCOMPLETE, digest_of
 from goldspan.collector_processor.engine.session_scorer import SessionState
+from goldspan.mappers.readers.compression import zlib_compress
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     ContextFacts,

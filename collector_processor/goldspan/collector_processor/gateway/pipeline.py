@@ -8,7 +8,7 @@
        |  queue
     worker, one thread       find the tenant by headers (tenant)
        |
-    tenant                   which spans does a dialect or a golden want? (trace_selection)
+    tenant                   which spans does a dialect or a golden want? (span_groups)
        |         \
        |          unread:    forwarded as they came; kept a while in the span buffer
        |

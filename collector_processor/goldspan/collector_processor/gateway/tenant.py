@@ -1,4 +1,4 @@
-"""The spans of one tenant: `trace_selection` says which the engine reads; of these, some wait for their scores."""
+"""The spans of one tenant: `span_groups` says which the engine reads; of these, some wait for their scores."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from goldspan.collector_processor.encoded_spans.call_records import KeptTexts, e
 from goldspan.collector_processor.encoded_spans.span_groups import (
     EncodedSpanBuffer,
     Envelope,
+    KeyScanner,
     SpanGroup,
+    TraceSelection,
     has_scores,
     join_request,
     with_scores,
 )
-from goldspan.collector_processor.encoded_spans.trace_selection import KeyScanner, TraceSelection
 from goldspan.collector_processor.engine.engine import AT_ONCE, Engine, EngineOutput
 from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans
 from goldspan.collector_processor.engine.session_scorer import SessionState

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request
-from goldspan.collector_processor.encoded_spans.trace_selection import KeyScanner
+from goldspan.collector_processor.encoded_spans.span_groups import KeyScanner, SpanGroup, join_request
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
 from goldspan.mappers.spans import RecordView

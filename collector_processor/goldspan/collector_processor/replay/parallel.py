@@ -33,7 +33,7 @@ from goldspan.collector_processor.replay import replay
 from goldspan.collector_processor.replay.trace_files import TraceFiles
 from goldspan.mappers.dialect_registry import DialectRegistry, UnreadSpan
 from goldspan.mappers.dialects.reading.protocol import Stack
-from goldspan.mappers.readers.decompression import OnBytes
+from goldspan.mappers.readers.compression import OnBytes
 from goldspan.mappers.readers.file_ranges import RANGE_BYTES, FileRange
 from goldspan.mappers.readers.files import RangeReading
 from goldspan.mappers.readers.problems import ProblemList

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from goldspan.mappers.readers.decompression import OnBytes
+from goldspan.mappers.readers.compression import OnBytes
 from goldspan.mappers.readers.file_ranges import FileRange
 from goldspan.mappers.readers.files import read_documents, read_marked, reading_order, trace_files_in
 from goldspan.mappers.readers.problems import ProblemList

@@ -21,7 +21,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from goldspan.collector_processor.compression import zlib_compress
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.encoded_spans.call_records import (
     KeptContent,
@@ -32,12 +31,13 @@ from goldspan.collector_processor.encoded_spans.call_records import (
     encode_session,
     with_contents,
 )
-from goldspan.collector_processor.encoded_spans.trace_selection import KeyScanner
+from goldspan.collector_processor.encoded_spans.span_groups import KeyScanner
 from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.engine.trace_machine import EngineSettings, EngineStats
 from goldspan.mappers.assembly.trace_tree import time_order
 from goldspan.mappers.assembly.turn_fragments import FoundSession, Fragment, restored_fragment
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
+from goldspan.mappers.readers.compression import zlib_compress
 from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, SpanFacts, first_captured
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.results import SessionResult

@@ -37,11 +37,11 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     EncodedSpanBuffer,
     Envelope,
     SpanGroup,
+    TraceSelection,
     by_trace,
     join_request,
     split_request,
 )
-from goldspan.collector_processor.encoded_spans.trace_selection import TraceSelection
 from goldspan.collector_processor.engine.reading_policy import SessionsWithoutGolden
 from goldspan.collector_processor.engine.trace_machine import TraceMachine, TraceRecords, is_root
 from goldspan.collector_processor.stream.stage_interface import (

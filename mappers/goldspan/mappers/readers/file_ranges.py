@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from goldspan.mappers.readers.decompression import GZIP_MAGIC, ZSTD_MAGIC
+from goldspan.mappers.readers.compression import GZIP_MAGIC, ZSTD_MAGIC
 from goldspan.mappers.readers.otlp_json_lazy import loads
 from goldspan.mappers.readers.protobuf_framing import Frames, Framing, framing_of
 from goldspan.mappers.readers.span_tables import is_parquet

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from goldspan.mappers.readers import decompression, span_tables
+from goldspan.mappers.readers import compression, span_tables
 from goldspan.mappers.readers.file_ranges import HEAD, FileRange, RangeStream, in_reading_order, is_text, ranges_of
 from goldspan.mappers.readers.json_documents import JsonText, Loads, as_otlp, may_be_json
 from goldspan.mappers.readers.otlp_json import JsonReader
@@ -65,7 +65,7 @@ _MAX_BAD_FRAMES = 16
 
 
 def read_files(
-    paths: Iterable[str | os.PathLike[str]], on_problem: OnProblem, on_bytes: decompression.OnBytes | None = None
+    paths: Iterable[str | os.PathLike[str]], on_problem: OnProblem, on_bytes: compression.OnBytes | None = None
 ) -> Iterator[RecordView]:
     """Yield the records of these files in order; `-` is standard input, a directory every trace file in it.
 
@@ -82,7 +82,7 @@ def read_marked(
     paths: Iterable[str | os.PathLike[str]],
     markers: Markers | None,
     on_problem: OnProblem,
-    on_bytes: decompression.OnBytes | None = None,
+    on_bytes: compression.OnBytes | None = None,
 ) -> Iterator[MarkedView]:
     """Read files like `read_files`, but give spans without any of these markers together, wherever that is cheaper."""
     named = dict.fromkeys(Path(path) for path in paths)
@@ -90,7 +90,7 @@ def read_marked(
     files = {inside: path.is_dir() for path in named for inside in (trace_files_in(path) if path.is_dir() else (path,))}
     empty: list[Mistake] = []
 
-    def read(paths: Iterable[Path], on_bytes: decompression.OnBytes | None) -> Iterator[MarkedView]:
+    def read(paths: Iterable[Path], on_bytes: compression.OnBytes | None) -> Iterator[MarkedView]:
         for path in paths:
             file = _File(path, on_problem, on_bytes, markers)
             yield from file.views()
@@ -164,8 +164,8 @@ def _check_readable(paths: Iterable[Path]) -> None:
 def _side_by_side(
     first: Sequence[Path],
     second: Sequence[Path],
-    read: Callable[[Iterable[Path], decompression.OnBytes], Iterator[MarkedView]],
-    on_bytes: decompression.OnBytes | None,
+    read: Callable[[Iterable[Path], compression.OnBytes], Iterator[MarkedView]],
+    on_bytes: compression.OnBytes | None,
 ) -> Iterator[MarkedView]:
     """Read two series of files at one pace: the next record comes from the series of which less was read.
 
@@ -199,8 +199,8 @@ def _holds_logs(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as file:
-            head = decompression.opened_bytes(file, lambda _: None).ahead(HEAD)
-    except (OSError, decompression.ZstdMissingError):
+            head = compression.opened_bytes(file, lambda _: None).ahead(HEAD)
+    except (OSError, compression.ZstdMissingError):
         return False
     if _framing(head) is None:
         return starts_with_logs(head)
@@ -228,12 +228,12 @@ def _is_hidden(path: Path) -> bool:
 def _looks_like_traces(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            head = decompression.opened_bytes(file, lambda _: None).ahead(HEAD)
+            head = compression.opened_bytes(file, lambda _: None).ahead(HEAD)
         if span_tables.is_parquet(head):
             return span_tables.is_span_table(span_tables.parquet_columns(path))
     except OSError:
         return False
-    except (decompression.ZstdMissingError, span_tables.ParquetMissingError, span_tables.BrokenParquetError):
+    except (compression.ZstdMissingError, span_tables.ParquetMissingError, span_tables.BrokenParquetError):
         return True
     return may_be_json(head) or _framing(head) is not None
 
@@ -259,7 +259,7 @@ class _File:
         self,
         path: Path,
         on_problem: OnProblem,
-        on_bytes: decompression.OnBytes | None,
+        on_bytes: compression.OnBytes | None,
         markers: Markers | None = None,
         part: FileRange | None = None,
         data: bytes | None = None,
@@ -342,7 +342,7 @@ class _File:
                     yield from self._further_values(file, self._part, loads)
                     return
                 limited = file if self._part is None else cast("IO[bytes]", RangeStream(file, 0, self._part.size))
-                source = decompression.opened_bytes(limited, self._broken, self._on_bytes)
+                source = compression.opened_bytes(limited, self._broken, self._on_bytes)
                 self._head = source.ahead(HEAD)
                 framing = _framing(self._head)
                 if span_tables.is_parquet(self._head):
@@ -355,12 +355,12 @@ class _File:
                     self.lines = text.lines
         except OSError as error:
             self._unusable = f"cannot be opened: {error.strerror or error}; name a trace file"
-        except (decompression.ZstdMissingError, span_tables.ParquetMissingError) as error:
+        except (compression.ZstdMissingError, span_tables.ParquetMissingError) as error:
             self._unusable = str(error)
 
     def _further_values(self, file: IO[bytes], part: FileRange, loads: Loads) -> Iterator[tuple[object, str]]:
         """Yield what is in a range that is not the first of its file."""
-        stream = decompression.ByteSource(RangeStream(file, part.start, part.size).read, self._broken).buffered()
+        stream = compression.ByteSource(RangeStream(file, part.start, part.size).read, self._broken).buffered()
         if part.framing is not None:
             yield from self._messages(Frames(stream, part.framing, part.start), loads)
             return
@@ -390,7 +390,7 @@ class _File:
             place = f"{self._path}: byte {frames.position:,}"
             try:
                 payload = (
-                    decompression.decompressed(framed, MAX_MESSAGE) if frames.framing is Framing.PREFIXED else framed
+                    compression.decompressed(framed, MAX_MESSAGE) if frames.framing is Framing.PREFIXED else framed
                 )
             except EOFError as error:
                 self._report(Problem(BAD_PROTOBUF, f"a message {error}", place))

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import IO
 
-from goldspan.mappers.readers.decompression import GZIP_MAGIC, ZSTD_MAGIC
+from goldspan.mappers.readers.compression import GZIP_MAGIC, ZSTD_MAGIC
+from goldspan.mappers.readers.otlp_protobuf import varint
 
 MAX_MESSAGE = 160 << 20
 """The longest message that is read: a length beyond is taken for a sign that what was read is no length.
@@ -71,19 +72,6 @@ def _is_request(start: bytes, size: int) -> bool:
         return True
     field_size, field_at = varint(start, at + 1)
     return start[at] in _IN_RESOURCE_SPANS and 0 <= field_size <= inner_size - (field_at - at)
-
-
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the varint at a position and its end; -1 if it is incomplete."""
-    value = shift = 0
-    while at < len(data) and shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    return -1, at
 
 
 class Frames:

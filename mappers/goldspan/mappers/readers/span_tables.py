@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from goldspan.mappers.readers.decompression import OnBytes
+from goldspan.mappers.readers.compression import OnBytes
 from goldspan.mappers.readers.otlp_json import encode_attributes, hex_id, is_remote, span_kind, status_code
 from goldspan.mappers.readers.problems import BAD_SPAN, OnProblem, describe
 from goldspan.mappers.spans import DecodedSpan, EventView, ResourceView, SpanView

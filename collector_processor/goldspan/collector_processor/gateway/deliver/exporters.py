@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 
 from urllib3.exceptions import HTTPError
 
-from goldspan.collector_processor import compression, http_client
+from goldspan.collector_processor import http_client
 from goldspan.collector_processor.gateway import interfaces
 from goldspan.collector_processor.gateway.settings.sections import Destination
 from goldspan.collector_processor.otlp_signals import Signal, base_of
+from goldspan.mappers.readers import compression
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 

@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
-from goldspan.collector_processor.compression import crc32
 from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
 from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.mappers.readers.compression import crc32
 
 _MAGIC = b"GSB1"
 _HEADER = struct.Struct("<4sIQdBIQ")

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from goldspan.collector_processor.compression import crc32
 from goldspan.collector_processor.gateway.journal import body_log
+from goldspan.mappers.readers.compression import crc32
 
 _FORMAT = 1
 """The version of the tables, in `pragma user_version`. Version 0 had no check sums."""

@@ -35,7 +35,7 @@ from goldspan.collector_processor.gateway.settings.sections import TenantLimits
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving import http_server
 from goldspan.collector_processor.serving.admin import Sample
-from goldspan.mappers.readers import decompression
+from goldspan.mappers.readers import compression
 from goldspan.mappers.readers.otlp_protobuf import fields
 
 _logger = logging.getLogger("goldspan.gateway")
@@ -97,7 +97,7 @@ class RequestHandler:
         self._accept = accept
         self._workers = workers
         self._forwarded = frozenset(forwarded)
-        self._decompression = decompression.DecompressionLimits(
+        self._decompression = compression.DecompressionLimits(
             limits.max_request_bytes, limits.max_decompression_ratio, time.thread_time
         )
         self._lock = threading.Lock()
@@ -161,14 +161,14 @@ class RequestHandler:
         """Return the response. Raises LimitReached."""
         try:
             if request.encoding is None:
-                body = decompression.decompress_by_magic(request.body, self._decompression)
+                body = compression.decompress_by_magic(request.body, self._decompression)
             else:
-                body = decompression.decompress(request.body, request.encoding, self._decompression)
+                body = compression.decompress(request.body, request.encoding, self._decompression)
             if body is not request.body:
                 request.reservation.grow(len(body))
-        except decompression.DecompressedTooLarge as reason:
+        except compression.DecompressedTooLarge as reason:
             return OtlpResponse(RequestStatus.TOO_LARGE, f"body: {reason}")
-        except decompression.CorruptBody as reason:
+        except compression.CorruptBody as reason:
             return OtlpResponse(RequestStatus.MALFORMED, f"body: {reason}")
         rejected, bad_fields, message = 0, 0, ""
         if request.protocol == "http/json":
@@ -325,9 +325,9 @@ class HttpReceiver:
         if isinstance(forwarded, OtlpResponse):
             return forwarded
         encoding = headers.get("content-encoding", "").strip().lower() or "identity"
-        if encoding not in decompression.ENCODINGS:
+        if encoding not in compression.ENCODINGS:
             return OtlpResponse(
-                RequestStatus.UNSUPPORTED, f"content-encoding: expected one of {', '.join(decompression.ENCODINGS)}"
+                RequestStatus.UNSUPPORTED, f"content-encoding: expected one of {', '.join(compression.ENCODINGS)}"
             )
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length[:20]) > max_bytes:

@@ -1,4 +1,4 @@
-"""Bytes of trace files and requests: plain, gzip, deflate or zstd, read without more memory than is allowed.
+"""Bytes of trace files and requests, plain, gzip, deflate or zstd: read with bounded memory, and compressed.
 
 A file ends where its stream breaks: the bytes before it are read, and the reason is reported. A request is read whole
 or not at all. It has at most `max_bytes`, and at most `max_ratio` times its compressed size once it is larger than
@@ -36,6 +36,8 @@ A decoder copies what follows its end, so a whole body would be copied once a me
 """
 _WBITS = {"gzip": 31, "deflate": 15}
 """The formats for zlib."""
+GZIP_LEVEL = 1
+"""Level of exported gzip. On OTLP data level 6 takes three times as long as 1 and saves a quarter of the bytes."""
 _LARGEST_ZSTD_WINDOW = 8 << 20
 """The window that RFC 8878 (section 3.1.1.1.2) asks decoders to support. A larger one lets senders claim memory."""
 _FILES_WINDOW = 128 << 20
@@ -259,3 +261,22 @@ def decompressed(data: bytes, limit: int) -> bytes:
     if len(whole) > limit:
         raise EOFError(f"grows to more than {limit:,} bytes")
     return whole
+
+
+def gzip(body: bytes, level: int = GZIP_LEVEL) -> bytes:
+    """Compress with gzip. ISA-L is used if installed: its level 1 is five times as fast as zlib's."""
+    return cast("bytes", zlib_library().compress(body, level, _WBITS["gzip"]))
+
+
+def zlib_compress(data: bytes) -> bytes:
+    """Compress to the zlib format, at level 1."""
+    return cast("bytes", zlib_library().compress(data, 1))
+
+
+def zstd(body: bytes) -> bytes:
+    """Compress with zstd at its default level."""
+    return cast("bytes", import_module("zstandard").ZstdCompressor().compress(body))
+
+
+crc32: Callable[[bytes, int], int] = zlib_library().crc32
+"""The check sum of gzip, going on from that of what came before; ISA-L's takes a tenth of the time."""
