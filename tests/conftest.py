@@ -1,6 +1,7 @@
 """What a run of the tests tries: a part of the recordings and few examples by default, everything with `--all`.
 
-`make test` is the quick run, `make test-all` the whole one. The quick run says how many tests it leaves out.
+`make test` is the quick run, `make test-all` the whole one; `--examples` says how many examples the latter tries. The
+quick run says how many tests it leaves out.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=bool(os.environ.get("CI")),
 )
-settings.register_profile("full", parent=settings.get_profile("quick"), max_examples=300)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="every recording in every test, and many generated examples")
+    parser.addoption("--examples", type=int, default=100, metavar="N", help="generated examples a law, with --all")
     parser.addoption("--recording", action="append", default=[], help="a recording that a quick run tries too")
 
 
@@ -36,6 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "every_recording: a quick run tries it with one recording a dialect")
     config.addinivalue_line("markers", "exhaustive: a quick run leaves it out")
     if not config.getoption("--hypothesis-profile"):
+        quick = settings.get_profile("quick")
+        settings.register_profile("full", parent=quick, max_examples=config.getoption("--examples"))
         settings.load_profile("full" if config.getoption("--all") else "quick")
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.mappers import read_sessions
@@ -22,7 +23,7 @@ from rigs.pipeline_rig import Said
 from rigs.repository import RECORDING_NAMES
 from rigs.trace_requests import SECOND, START, attribute, digits, request, span
 
-SEEDS = range(3)
+SEEDS = range(max(1, settings().max_examples // 100))
 SCHEMA = "tool_parameter_schema"
 
 
