@@ -1,7 +1,4 @@
-"""Print `dialects.md` from the dialects' declarations, `dialects.toml` and what the recordings prove.
-
-python docs/generate_dialects.py > docs/dialects.md
-"""
+"""Print the tables and sections of `dialects.md`, from the dialects, `dialects.toml` and what the recordings prove."""
 
 from __future__ import annotations
 
@@ -28,19 +25,6 @@ from goldspan.scoring.result_words import CAPTURE_WORDS  # noqa: E402
 
 RIGHT, WRONG, NOTHING = "✓", "✗", "none"
 _NO_SESSION = {"trace_id", "input", "logs"}
-_HEAD = """\
-# Dialects
-
-<!-- Made by docs/generate_dialects.py from the dialects, docs/dialects.toml and the recordings. -->
-
-A dialect is one instrumentation's way to write tool calls. Find your framework in the first table, what to switch on
-under [switches](switches.md), and what is peculiar in the section of its dialect, where a switch
-that is named once holds for what follows. Your own traces are checked by
-
-```sh
-goldspan inspect traces/
-```
-"""
 _READING_THE_FIRST_TABLE = f"""\
 - **arguments**: recorded by default, only by a switch, or never; and where goldspan finds them.
 - **session id from**: the attribute that holds it; *{NOTHING}* if the instrumentation writes none. `session_scope` of
@@ -78,11 +62,10 @@ class Framework:
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the parts."""
     dialects, listed = built_in_dialects(), frameworks()
     return "\n".join(
         [
-            _HEAD,
             "## At a glance",
             "",
             *_glance(listed, {dialect.name: _title(dialect) for dialect in dialects}),

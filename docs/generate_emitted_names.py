@@ -1,7 +1,4 @@
-"""Print `emitted-names.md` from the declarations in `goldspan.collector_processor.emit.names`.
-
-python docs/generate_emitted_names.py > docs/emitted-names.md
-"""
+"""Print the tables of `emitted-names.md` from the declarations in `goldspan.collector_processor.emit.names`."""
 
 from __future__ import annotations
 
@@ -28,18 +25,9 @@ Attribute = names.Attribute | names.SemconvAttribute
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the tables, each with what holds for it."""
     return "\n".join(
         [
-            "# What goldspan emits",
-            "",
-            "<!-- Made by docs/generate_emitted_names.py from the declarations in emit/names.py. -->",
-            "",
-            "Names under `gen_ai.`, `error.`, `service.` and `deployment.` are OpenTelemetry's semantic conventions.",
-            f"The others begin with the metric's name, here `{names.METRIC}`. Unknown values are absent.",
-            "[Other metrics](metrics.md) have the same names under their own, for turns and sessions: attributes,",
-            "events and the instruments `score`, with boundaries spread over the metric's range, and `not_evaluated`.",
-            "",
             "## Span attributes of a call",
             "",
             "On the outermost span of the tool's execution. A call that is missing has no span: it is an event on the",

@@ -1,7 +1,6 @@
-"""Print `gateway-reference.md` and `stream-reference.md` from the settings, and from the numbers on `/metrics`.
+"""Print the tables of `gateway-reference.md` from the settings and the numbers on `/metrics`.
 
-python docs/generate_gateway_reference.py > docs/gateway-reference.md
-python docs/generate_gateway_reference.py stream > docs/stream-reference.md
+With `stream`, those of `stream-reference.md`.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ REPEATED = {("export", "logs"), ("export", "metrics")}
 
 
 def page() -> str:
-    """Return the gateway's page."""
-    return _page(GatewaySettings, HELP, "The gateway's settings and numbers", "serve", "gateway", "EXPORT_ENDPOINT")
+    """Return the gateway's tables."""
+    return _page(GatewaySettings, HELP)
 
 
 def stream_page() -> str:
-    """Return the page of `goldspan stream`. What the gateway has too is only named."""
-    whole = _page(StreamSettings, STREAM_HELP, "Settings and numbers of a stream", "stream", "stream", "KAFKA_BROKERS")
+    """Return the tables of `goldspan stream`. What the gateway has too is only named."""
+    whole = _page(StreamSettings, STREAM_HELP)
     known = set(page().splitlines())
     lines: list[str] = []
     same: list[str] = []
@@ -44,22 +43,9 @@ def stream_page() -> str:
     return "\n".join(lines)
 
 
-def _page(
-    top: type[Section], help_texts: Mapping[str, str], title: str, command: str, package: str, variable: str
-) -> str:
+def _page(top: type[Section], help_texts: Mapping[str, str]) -> str:
     return "\n".join(
         [
-            f"# {title}",
-            "",
-            f"<!-- Made by docs/generate_gateway_reference.py from the declarations in {package}/. -->",
-            "",
-            f"Settings of [`goldspan {command}`]({package}.md). "
-            "Each option whose value fits on a line is a variable too:",
-            f"`GOLDSPAN_` and its path in capitals with `_` between, as in `GOLDSPAN_{variable}`. A variable beats",
-            "the file; `null` as its text stands for null; lists have commas between. Times are seconds or have a unit",
-            "(`500ms`, `30s`, `5m`, `1h`), sizes are bytes or have one (`20MiB`, `1GB`). Paths are seen from the",
-            "working directory.",
-            "",
             *_section(top, (), {}, {where for _, where in variables(top)}),
             "## Numbers on `/metrics`",
             "",

@@ -1,7 +1,4 @@
-"""Print `switches.md` from the advice of the dialects.
-
-python docs/generate_switches.py > docs/switches.md
-"""
+"""Print the tables of `switches.md` from the advice of the dialects."""
 
 from __future__ import annotations
 
@@ -13,15 +10,6 @@ from goldspan.mappers.dialects import Advice
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
 from goldspan.mappers.installed_dialects import built_in_dialects
 
-_HEAD = """\
-# What to switch on
-
-<!-- Made by docs/generate_switches.py from the advice of the dialects. -->
-
-`goldspan inspect`, `doctor` and `score` give this advice where session ids, arguments or calls are missing. They find
-the row by the language (`telemetry.sdk.language`), the instrumentation scope and the dialect of the spans. Where the
-language or the framework is not known, they give [OpenTelemetry's words](#any-language).
-"""
 _MOST_SCOPES = 3
 _TABLE = """\
 | framework | scope | tool arguments | session id | checked with |
@@ -29,9 +17,9 @@ _TABLE = """\
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the tables."""
     advice = [one for dialect in built_in_dialects() for one in advice_of(dialect)]
-    lines = [_HEAD]
+    lines = []
     for language, name in sorted(LANGUAGES.items(), key=lambda item: item[1].strip(".")):
         lines += [f"## {name}", "", _TABLE, *_rows(advice, language), ""]
         lines += [f"With every framework, to name a session: {SET_SESSION[language]}", ""]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,12 @@ def listed(nav: Iterable[Any], section: str = "Start") -> Iterator[tuple[str, st
             yield section, value
 
 
-def pages() -> list[tuple[str, str, str]]:
-    """Return section, file and text of each page."""
+def pages(filled: Callable[[str], str] = str) -> list[tuple[str, str, str]]:
+    """Return section, file and text of each page, with the parts that `filled` puts in."""
     nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
     return [
-        (section, name, _COMMENT.sub("", (ROOT / "docs" / name).read_text("utf-8"))) for section, name in listed(nav)
+        (section, name, _COMMENT.sub("", filled((ROOT / "docs" / name).read_text("utf-8"))))
+        for section, name in listed(nav)
     ]
 
 
@@ -50,6 +51,6 @@ def index() -> str:
     return "\n".join(lines) + "\n"
 
 
-def full() -> str:
-    """Return `llms-full.txt`: the text of each page, after the name of its file."""
-    return "\n\n".join(f"<!-- {name} -->\n\n{text.strip()}" for _, name, text in pages()) + "\n"
+def full(filled: Callable[[str], str]) -> str:
+    """Return `llms-full.txt`: the text of each page, with what `filled` puts in, after the name of its file."""
+    return "\n\n".join(f"<!-- {name} -->\n\n{text.strip()}" for _, name, text in pages(filled)) + "\n"

@@ -1,7 +1,8 @@
 """Pages of the documentation site that lie elsewhere: those of the repository's root, and the API from its docstrings.
 
-MkDocs runs this as a hook, which writes llms.txt too. Links between files of the repository work where the files lie;
-here they are led to the pages of the site. A link to a file that the site does not have becomes its text.
+MkDocs runs this as a hook, which also fills in the parts that the code knows, and writes llms.txt. Links between files of
+the repository work where the files lie; here they are led to the pages of the site. A link to a file that the site does
+not have becomes its text.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "docs"))
 
-import llms  # noqa: E402 - only now can it be found
+import llms  # noqa: E402 - only now can they be found
+from generated_parts import filled  # noqa: E402
 
 FROM_ROOT = {
     "CONTRIBUTING.md": "contributing.md",
@@ -42,12 +44,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_post_build(config: MkDocsConfig) -> None:
     """Write what language models read."""
-    for name, text in (("llms.txt", llms.index()), ("llms-full.txt", llms.full())):
+    for name, text in (("llms.txt", llms.index()), ("llms-full.txt", llms.full(filled))):
         (Path(config.site_dir) / name).write_text(text, "utf-8")
 
 
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: object) -> str:
-    """Lead links to where the files are on the site."""
+    """Fill in what is made from the code, and lead links to where the files are on the site."""
     here = page.file.src_uri
     lies_in_root = {page: source for source, page in FROM_ROOT.items()}
     source = lies_in_root.get(here, f"docs/{here}")
@@ -60,4 +62,4 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: object) -> st
             return f"[{text}]({posixpath.relpath(on_site, posixpath.dirname(here) or '.')}{anchor})"
         return text if (ROOT / aim).exists() else link.group()
 
-    return _LINK.sub(led, markdown)
+    return _LINK.sub(led, filled(markdown))

@@ -10,7 +10,7 @@ import pytest
 from rigs.repository import ROOT
 
 MADE = runpy.run_path(str(ROOT / "docs/llms.py"))
-PAGES, INDEX, FULL = MADE["pages"](), MADE["index"](), MADE["full"]()
+PAGES, INDEX, FULL = MADE["pages"](), MADE["index"](), MADE["full"](str)
 
 
 def test_every_page_that_is_written_is_listed() -> None:

@@ -14,9 +14,13 @@ from rigs.repository import ROOT
 DOCS = ROOT / "docs"
 
 
-def test_the_page_is_the_declarations() -> None:
-    page = runpy.run_path(str(DOCS / "generate_emitted_names.py"))["page"]
-    assert (DOCS / "emitted-names.md").read_text("utf-8") == page()
+def test_the_page_has_every_declared_name() -> None:
+    page = runpy.run_path(str(DOCS / "generate_emitted_names.py"))["page"]()
+    declared = (
+        *(names.CALL + names.TURN + names.EVENT_SEMCONV + names.EVENT + names.SESSION),
+        *(names.METRICS + names.SELF),
+    )
+    assert [name.shown for name in declared if f"| `{name.shown}` | " not in page] == []
 
 
 @pytest.mark.parametrize("detail", [given.ALIGNED, given.MISSING, given.UNEXPECTED, given.TURN, given.SESSION])
