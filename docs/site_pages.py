@@ -1,6 +1,6 @@
 """Pages of the documentation site that lie elsewhere: those of the repository's root, and the API from its docstrings.
 
-MkDocs runs this as a hook, which also fills in the parts that the code knows, and writes llms.txt. Links between files of
+MkDocs runs this as a hook. It also fills in the parts that the code knows, and writes llms.txt. Links between files of
 the repository work where the files lie; here they are led to the pages of the site. A link to a file that the site does
 not have becomes its text.
 """

@@ -22,9 +22,7 @@ class Belonging(NamedTuple):
     """One of these stands in the file, with the name and the title put in."""
 
 
-OF_A_DIALECT = (
-    Belonging("CHANGELOG.md", "its line", ("`{name}`", "{title}")),
-)
+OF_A_DIALECT = (Belonging("CHANGELOG.md", "its line", ("`{name}`", "{title}")),)
 OF_A_MATCHER = (
     Belonging("tests/scoring/test_matchers.py", "its row of ROWS", ('"{name}"',)),
     Belonging("docs/goldens.md", "its description", ("{name}",)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import runpy
 import time
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from rigs.waiting import until
 
 OF_AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "wanted"}
 OF_TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": PARIS[0]}
-PAGE = ROOT / "docs" / "in-process.md"
 YAML = """
 golden_set: weather
 goldens:
@@ -135,7 +135,8 @@ def test_a_gap_makes_another_run(make_rig: MakeRig) -> None:
 
 
 def test_the_page_lists_every_option_with_its_default() -> None:
-    listed = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \|", PAGE.read_text("utf-8"), re.MULTILINE))
+    page = runpy.run_path(str(ROOT / "docs/generate_options.py"))["page"]()
+    listed = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \| \w", page, re.MULTILINE))
     parameters = inspect.signature(ToolParameterMatchExporter.__init__).parameters
     options = [name for name, one in parameters.items() if one.kind is inspect.Parameter.KEYWORD_ONLY]
     words = {inspect.Parameter.empty: "required", None: "none", (): "none"}

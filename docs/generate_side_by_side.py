@@ -1,12 +1,10 @@
-"""The same calls as goldspan and each preset score them, for `docs/presets.md`.
-
-python tests/presets/side_by_side.py      writes the tables into the page
-"""
+"""Print the same calls as goldspan and each preset score them."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +12,7 @@ from goldspan.scoring import score_turn
 from goldspan.scoring.json_values import is_dict
 from goldspan.scoring.presets import score_with_preset
 
-HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[1] / "docs/presets.md"
-BEGIN, END = "<!-- begin side by side: tests/presets/side_by_side.py writes it -->", "<!-- end side by side -->"
+VECTORS = Path(__file__).resolve().parents[1] / "tests/presets/vectors"
 
 
 class Column(NamedTuple):
@@ -74,18 +70,18 @@ BFCL_TYPES: dict[type[object], str] = {
 
 
 def cases() -> dict[str, tuple[list[Any], list[Any]]]:
-    """Expected and actual calls by case: those of the recorded answers, and a few more."""
+    """Return expected and actual calls by case: those of the recorded answers, and a few more."""
 
     def f(x: int, y: int) -> dict[str, Any]:
         return {"name": "f", "args": {"x": x, "y": y}}
 
-    document = json.loads(gzip.decompress((HERE / "vectors" / "axion.json.gz").read_bytes()))
+    document = json.loads(gzip.decompress((VECTORS / "axion.json.gz").read_bytes()))
     recorded = {vector["case_id"]: (vector["expected_calls"], vector["actual_calls"]) for vector in document["vectors"]}
     return {**recorded, "nothing_at_all": ([], []), "best_partner": ([f(1, 1), f(1, 2)], [f(1, 2), f(1, 9)])}
 
 
 def for_bfcl(call: dict[str, Any]) -> dict[str, Any]:
-    """An expected call as BFCL would write it: one alternative per argument, and the types of these."""
+    """Write an expected call as BFCL would: one alternative per argument, and the types of these."""
 
     def alternative(value: object) -> object:
         return {key: [inner] for key, inner in value.items()} if is_dict(value) else value
@@ -100,7 +96,7 @@ def for_bfcl(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown(column: Column, expected: list[Any], actual: list[Any]) -> str:
-    """A score with two digits; `n.e.`: not evaluated; `error`: the system raises."""
+    """Return a score with two digits; `n.e.`: not evaluated; `error`: the system raises."""
     if column.preset is None:
         score, raises = score_turn(expected, actual, column.options).verdict.score, False
     else:
@@ -113,7 +109,7 @@ def shown(column: Column, expected: list[Any], actual: list[Any]) -> str:
 
 
 def compact(calls: list[Any]) -> str:
-    """Calls on one line: `f(x=1), g()`."""
+    """Write calls on one line: `f(x=1), g()`."""
     texts = (
         f"{call['name']}({', '.join(f'{key}={json.dumps(value)}' for key, value in call['args'].items())})"
         for call in calls
@@ -121,8 +117,8 @@ def compact(calls: list[Any]) -> str:
     return ", ".join(texts) or "nothing"
 
 
-def table() -> str:
-    """Both tables: the cases, and the scores of each system."""
+def page() -> str:
+    """Return both tables: the cases, and the scores of each system."""
     known = cases()
     lines = ["| case | expected | actual |", "|---|---|---|"]
     lines += [
@@ -133,14 +129,8 @@ def table() -> str:
         f"| {title} | {' | '.join(shown(column, *known[case]) for column in COLUMNS)} |"
         for case, title in CASES.items()
     ]
-    return "\n".join(lines)
-
-
-def with_table(text: str) -> str:
-    """The page's text with the tables between its two marks."""
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{table()}\n\n{END}{rest.partition(END)[2]}"
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_table(PAGE.read_text("utf-8")), "utf-8")
+    sys.stdout.write(page())
