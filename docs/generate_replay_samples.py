@@ -15,6 +15,8 @@ from goldspan.collector_processor.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/replay.md"
+SHOWN = {"without-goldens": 5, "compare": 15}
+"""How many lines of a long output a sample has."""
 COMMANDS = {
     "without-goldens": "score examples/traces/langchain.otlp.json examples/traces/google-adk-without-content.otlp.json",
     "why": "inspect --why call_4 examples/traces/langchain.otlp.json",
@@ -29,7 +31,9 @@ def filled(text: str) -> str:
     for name, command in COMMANDS.items():
         with contextlib.chdir(ROOT):
             output = CliRunner().invoke(main, command.split(), catch_exceptions=False).stdout
-        sample = f"<!-- {name} -->\n\n```console\n$ goldspan {command}\n{output.rstrip()}\n```\n\n<!-- end -->"
+        lines = output.rstrip().splitlines()
+        shown = "\n".join(lines[: SHOWN.get(name)] + ["..."] * (SHOWN.get(name, len(lines)) < len(lines)))
+        sample = f"<!-- {name} -->\n\n```console\n$ goldspan {command}\n{shown}\n```\n\n<!-- end -->"
         text = re.sub(rf"<!-- {name} -->.*?<!-- end -->", lambda _, made=sample: made, text, flags=re.DOTALL)
     return text
 

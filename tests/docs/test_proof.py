@@ -28,7 +28,6 @@ RULES = {
 }
 """Limits and examples, which nobody measured."""
 ELSEWHERE = {
-    "in-process.md": {"200 µs"},  # make bench ARGS=cost
     "metrics.md": {"4 of 168", "75 %"},
     "scale.md": {"1.4 times", "2 times", "2.7 times", "1.5 to 2 times", "2 to 2.7 times", "2.3 GB of memory"},
 }
