@@ -136,7 +136,7 @@ def test_a_gap_makes_another_run(make_rig: MakeRig) -> None:
 
 def test_the_page_lists_every_option_with_its_default() -> None:
     page = runpy.run_path(str(ROOT / "docs/generate_options.py"))["page"]()
-    listed = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \| \w", page, re.MULTILINE))
+    listed = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \| \S", page, re.MULTILINE))
     parameters = inspect.signature(ToolParameterMatchExporter.__init__).parameters
     options = [name for name, one in parameters.items() if one.kind is inspect.Parameter.KEYWORD_ONLY]
     words = {inspect.Parameter.empty: "required", None: "none", (): "none"}
