@@ -260,9 +260,7 @@ SIMPLE: dict[str, Callable[[str, str], bool]] = {
 }
 """What one would write in an afternoon."""
 
-
 # 5. Speed.
-
 
 SPEED = ("in_process", "replay", "readers", "scoring", "jobs")
 
@@ -353,8 +351,7 @@ def page(results: dict[str, Any]) -> str:
         "",
         "<!-- Made by benchmarks/proof.py from benchmarks/proof.json. -->",
         "",
-        "Every number that these pages state is measured here, by commands that anyone can run. Shares have their number and Wilson's interval of",
-        "95 %.",
+        "Every number that these pages state is measured here, by commands that anyone can run. Shares have Wilson's interval of 95 %.",
         "",
     ]
     for number, (name, (title, _, said)) in enumerate(SECTIONS.items(), 1):
@@ -362,9 +359,18 @@ def page(results: dict[str, Any]) -> str:
             continue
         lines += [f"## {number}. {title}", "", said, ""]
         for rows in found["tables"].values():
-            lines += [_row(rows[0]), f"|{'---|' * len(rows[0])}", *map(_row, rows[1:]), ""]
+            lines += [_row(rows[0]), f"|{'---|' * len(rows[0])}", *map(_row, _folded(rows[1:])), ""]
         lines += [f"{found['date']}, {found['seconds']} s: `make proof ARGS={name}`.", ""]
     return "\n".join([*lines, _SOURCES])
+
+
+def _folded(rows: Rows) -> Iterator[list[str]]:
+    """Yield the rows, each without what it begins with, up to a colon, as the row above does."""
+    above = ""
+    for first, *rest in rows:
+        title, colon, name = first.partition(": ")
+        yield [f"... {name}" if colon and title == above else first, *rest]
+        above = title
 
 
 def _row(cells: Iterable[str]) -> str:
