@@ -51,6 +51,7 @@ class ResultRow(NamedTuple):
     """The argument's name, or a place in it: `items[0].id`; empty where a metric means the call as a whole."""
     metric: str
     score: float | None
+    """None if nothing was evaluated."""
     label: str | None
     """`pass`, `fail`, `not_evaluated`; None if nothing is judged."""
     reason: str | None
@@ -71,6 +72,7 @@ class ResultRow(NamedTuple):
     """Scores of different criteria must not be averaged."""
     preset: str | None
     service: str | None
+    """`service.name`; the two below are `service.version` and `deployment.environment.name`."""
     service_version: str | None
     environment: str | None
     trace_id: str | None
