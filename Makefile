@@ -184,7 +184,7 @@ $(COVERAGE): pyproject.toml
 	$(call set_up,$(VENV),$(GOLDSPAN) --group coverage)
 
 $(SDK_VENVS)/docs/.ready: pyproject.toml
-	$(call set_up,$(SDK_VENVS)/docs,$(GOLDSPAN) --group docs --group test)
+	$(call set_up,$(SDK_VENVS)/docs,$(GOLDSPAN) --group docs)
 
 $(SDK_VENVS)/adk/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/adk,$(GOLDSPAN) --group test 'google-adk[eval]>=2.10')
