@@ -28,7 +28,7 @@ def _default(name: str, value: object) -> str:
         return "the global one"
     if isinstance(value, float | int) and not isinstance(value, bool):
         return f"{value:g}" if isinstance(value, float) else str(value)
-    return _WORDS.get(value) or f"`{value}`"  # type: ignore[call-overload]
+    return _WORDS.get(value) or f"`{value}`"
 
 
 if __name__ == "__main__":

@@ -31,9 +31,10 @@ def filled(text: str) -> str:
     for name, command in COMMANDS.items():
         with contextlib.chdir(ROOT):
             output = CliRunner().invoke(main, command.split(), catch_exceptions=False).stdout
+        typed = command.replace(" --goldens", " \\\n    --goldens")
         lines = output.rstrip().splitlines()
         shown = "\n".join(lines[: SHOWN.get(name)] + ["..."] * (SHOWN.get(name, len(lines)) < len(lines)))
-        sample = f"<!-- {name} -->\n\n```console\n$ goldspan {command}\n{shown}\n```\n\n<!-- end -->"
+        sample = f"<!-- {name} -->\n\n```console\n$ goldspan {typed}\n{shown}\n```\n\n<!-- end -->"
         text = re.sub(rf"<!-- {name} -->.*?<!-- end -->", lambda _, made=sample: made, text, flags=re.DOTALL)
     return text
 
