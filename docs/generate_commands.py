@@ -25,7 +25,7 @@ def _sections(command: click.Command, context: click.Context) -> Iterator[str]:
     yield from (f"## {context.command_path}", "", f"`{usage}`", "")
     for paragraph in (command.help or "").replace("\b\n", "").split("\n\n"):
         yield from (_cell(paragraph), "")
-    rows = [record for param in command.params if (record := param.get_help_record(context))]
+    rows = [record for param in command.params if (record := param.get_help_record(context)) and record[1]]
     if rows:
         yield from ("| option | meaning |", "|---|---|")
         yield from (f"| `{option.replace('|', chr(92) + '|')}` | {_cell(meaning)} |" for option, meaning in rows)
