@@ -93,6 +93,66 @@ class TestCalls:
         assert doubts(first, ran("a", 2, "f", X, "c1"), ran("b", 3, "g", Y, None), next_model) == {}
         assert "answered_not_read" not in doubts(next_model, speaking("o", 6, results=shown, continues=True))
 
+    def test_a_tool_ran_more_often_than_it_was_asked_for(self) -> None:
+        asked = speaking("m", 1, requests=asks(("f", X, "c1")))
+        once, again = ran("a", 2, "f", X, "c1"), ran("b", 3, "f", Y, "c2")
+        assert doubts(asked, once, again) == {"executed_not_requested": ("f",)}
+        assert doubts(asked, once, ran("b", 3, "steps", None, "c2")) == {"executed_not_requested": ("steps",)}
+        assert doubts(asked, once, ran("b", 3, "g", Y, "c2")) == {}, "the program may run a tool of its own accord"
+        unread = model("t", "n", "root", unseen_requests=True, start=2.5)
+        assert doubts(asked, once, unread, again) == {}, "another model may have asked"
+
+    def test_ids_that_are_numbered_anew_do_not_count(self) -> None:
+        first, later = (
+            speaking(span, at, requests=asks(("f", args, "f_0"))) for span, at, args in (("m", 1, X), ("n", 5, Y))
+        )
+        assert doubts(first, ran("a", 2, "f", X, "x1"), later, ran("b", 6, "f", Y, "x2")) == {}
+
+    @pytest.mark.parametrize(
+        ("first", "doubted"),
+        [({}, True), ({"answers": True, "asks_in_text": True}, True), ({"answers": True}, False)],
+    )
+    def test_a_model_was_called_again_and_nothing_tells_what_for(self, first: Mapping[str, Any], doubted: bool) -> None:
+        spans = speaking("m", 1, **first), speaking("n", 5, answers=True)
+        assert doubts(*spans) == ({"called_again": ()} if doubted else {})
+        assert doubts(spans[0]) == {}
+
+    def test_a_hand_off_that_no_dialect_knows(self) -> None:
+        requests = (("f", X, "c1"), ("transfer_to_desk", {}, "c2"))
+        spans = [model("t", "m", "root", requests=requests, start=1, evidence=SpanEvidence(asks(*requests)))]
+        assert doubts(*spans, agent="main") == {}, "nothing ran"
+        assert doubts(*spans, ran("a", 2, "f", X, "c1"), agent="main") == {"handed_over": ("transfer_to_desk",)}
+
+    @pytest.mark.parametrize("runs_first", [False, True])
+    def test_a_request_in_one_turn_and_its_execution_in_another(self, runs_first: bool) -> None:
+        asking = [
+            agent("t1", "r1", start=10 if runs_first else 0, session="s"),
+            model("t1", "m", "r1", requests=(("f", X, "c1"),), start=11 if runs_first else 1),
+        ]
+        running = [agent("t2", "r2", start=5, session="s"), tool("t2", "a", "r2", name="f", call_id="c1", start=6)]
+        [session] = assemble([*asking, *running])
+        earlier, later = session.turns
+        assert earlier.doubts == ()
+        assert [(one.code, one.fact, one.names) for one in later.doubts] == [
+            ("ran_in_another_turn", DoubtedFact.CALLS, ("f",))
+        ]
+
+    def test_results_without_ids_answer_a_rejected_request(self) -> None:
+        requests = (("f", X, None), ("f", Y, None))
+        asking = model("t", "m", "root", requests=requests, start=1, evidence=SpanEvidence(asks(*requests)))
+        shown = ResultEvidence(None, "f", failed=False)
+        run = ran("a", 2, "f", X, None)
+        assert doubts(asking, run, speaking("n", 5, results=(shown,), continues=True)) == {}
+        assert doubts(asking, run, speaking("n", 5, results=(shown, shown), continues=True)) == {
+            "answered_not_read": ("f",)
+        }
+
+    def test_a_call_without_arguments_within_another_beside_it(self) -> None:
+        outer, inner = ran("a", 2, "f", X, None, end=4), ran("b", 2.5, "f", None, None, end=3)
+        assert doubts(outer, inner) == {"read_twice": ("f",)}
+        assert doubts(outer, ran("b", 2.5, "f", Y, None, end=3)) == {}
+        assert doubts(outer, ran("b", 5, "f", None, None)) == {}
+
     def test_a_request_on_a_span_of_its_own_and_its_execution_are_one_call(self) -> None:
         asked, executed = ran("a", 2, "f", X, "c1"), ran("b", 3, "f", X, None, evidence={"failed": False})
         assert doubts(asked, executed) == {"read_twice": ("f",)}
@@ -168,7 +228,27 @@ class TestTurns:
 
     @pytest.mark.parametrize("later", [("a",), ("b",), ("b", "c"), None])
     def test_another_conversation_is_no_longer_one(self, later: tuple[str, ...] | None) -> None:
-        assert doubts(speaking("m", 1, users=("a",)), speaking("n", 5, users=later, continues=False)) == {}
+        first = speaking("m", 1, users=("a",), answers=True)
+        assert doubts(first, speaking("n", 5, users=later, continues=False)) == {}
+
+    def test_histories_that_begin_differently_are_two_conversations(self) -> None:
+        one, other = (
+            speaking(span, at, requests=asks(("f", args, call_id)), first_user=said)
+            for span, at, args, call_id, said in (("m", 1, X, "c1", "a"), ("n", 5, Y, "c2", "b"))
+        )
+        calls = ran("a", 2, "f", X, "c1"), ran("b", 6, "f", Y, "c2")
+        assert doubts(one, other, *calls) == {"several_conversations": ()}
+        own = agent("t", "x", "root", start=4, end=9)
+        assert doubts(one, own, other.changed(parent_id="x"), *calls) == {}, "an agent of its own"
+
+    def test_an_agent_alone_around_what_ran_beside_it(self) -> None:
+        records = [
+            agent("t", "x", "root", start=0, end=20, session="s"),
+            agent("t", "y", "root", start=1, end=9, session="s"),
+            tool("t", "a", "y", name="f", start=2),
+        ]
+        [session] = assemble(records)
+        assert [[one.code for one in turn.doubts] for turn in session.turns] == [["others_within"], []]
 
     def test_an_agent_in_a_tool_has_a_conversation_of_its_own(self) -> None:
         inner = speaking("n", 3, "a", users=("a", "b"))
@@ -176,7 +256,7 @@ class TestTurns:
 
     def test_the_turn_id_of_a_dialect_is_believed(self) -> None:
         spans = [
-            model("t", span, "root", start=start, turn_id="i1", evidence=SpanEvidence(users=users))
+            model("t", span, "root", start=start, turn_id="i1", evidence=SpanEvidence(users=users, answers=True))
             for span, start, users in (("m", 1, ("a",)), ("n", 5, ("a", "b")))
         ]
         assert doubts(*spans, turn_id="i1") == {}
@@ -184,10 +264,15 @@ class TestTurns:
     def test_a_turn_that_begins_with_results_of_another(self) -> None:
         given = speaking("m", 1, continues=True, results=(ResultEvidence("c1", failed=False),))
         assert doubts(given) == {"begins_with_results": ()}
-        assert doubts(given, session=None) == {}, "it is known that no session id joins the trace to others"
+        assert doubts(given, session=None) == {"begins_with_results": ()}, "an agent's span is in this trace alone"
+
+    def test_model_calls_alone_in_their_traces_begin_with_results(self) -> None:
+        shown = (ResultEvidence("c1", failed=False),)
+        [session] = assemble([model("t", "m", None, evidence=SpanEvidence(continues=True, results=shown))])
+        assert session.turns[0].doubts == (), "it is known that no session id joins the trace to others"
 
     def test_a_session_id_that_no_key_names(self) -> None:
-        told = speaking("m", 1, sessions=(("acme.conversation_id", "s-1"),))
+        told = speaking("m", 1, sessions=(("acme.conversation_id", "s-1"),), answers=True)
         assert doubts(told) == {}
         assert doubts(told, session=None) == {"session_id_unread": ("acme.conversation_id",)}
         assert doubts(told, speaking("n", 2, sessions=(("acme.conversation_id", "s-2"),)), session=None) == {}

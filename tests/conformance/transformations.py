@@ -65,6 +65,11 @@ def each_span(documents: list[Document], change: Callable[[Span], Span]) -> list
     return [changed(one, change) if is_span(one) else one for one in documents]
 
 
+def each_record(documents: list[Document], trace_of: Callable[[Span], str]) -> list[Document]:
+    """Move each span, and each log record of it, into another trace."""
+    return [changed(one, lambda record: {**record, "traceId": trace_of(record)}) for one in documents]
+
+
 def each_attribute(span: Span, change: Callable[[str, Value], tuple[str, Value] | None]) -> Span:
     """Change the attributes of a span and of its events; those for which there is none are left out."""
 
@@ -513,9 +518,12 @@ def split(documents: list[Document], _: Random) -> list[Document]:
         alone = {key: value for key, value in span.items() if key != "parentSpanId"}
         own = {"key": "gen_ai.conversation.id", "value": {"stringValue": session}}
         attributes = [one for one in span.get("attributes", ()) if one["key"] != own["key"]]
-        return {**alone, "traceId": new_id("trace", span["spanId"], size=16), "attributes": [*attributes, own]}
+        return {**alone, "attributes": [*attributes, own]}
 
-    return each_span(documents, move) if session else documents
+    def trace_of(record: Span) -> str:
+        return new_id("trace", record["spanId"], size=16) if record.get("spanId") else record.get("traceId", "")
+
+    return each_record(each_span(documents, move), trace_of) if session else documents
 
 
 def named_session(documents: Sequence[Document]) -> str:
@@ -541,7 +549,7 @@ def joining(**attributes: str) -> Change:
 
         def move(span: Span) -> Span:
             parent = span.get("parentSpanId", "")
-            return {**span, "traceId": trace, "parentSpanId": parent if parent in known else root}
+            return {**span, "parentSpanId": parent if parent in known else root}
 
         first = next(document for document in documents if is_span(document))
         above = {
@@ -553,7 +561,7 @@ def joining(**attributes: str) -> Change:
             "endTimeUnixNano": str(max(int(span["endTimeUnixNano"]) for span in spans) + 1),
             "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
         }
-        return [*each_span(documents, move), changed(first, lambda _: above)]
+        return [*each_record(each_span(documents, move), lambda _: trace), changed(first, lambda _: above)]
 
     return change
 

@@ -496,6 +496,7 @@ class DialectRegistry:
             context,
             session_keys,
             reading.turn_id,
+            users=reading.users,
         )
 
     def _log_reading(self, name: str, log: LogView) -> tuple[str, LogReading]:

@@ -177,7 +177,7 @@ class RequestEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     name: str
     call_id: str | None = None
     arguments: str = ""
-    """The digest of the arguments; `""` where an id tells the request, or they are not recorded as an object."""
+    """The digest of the arguments; `""` where they are not recorded as an object."""
     names: tuple[str, ...] = ()
     """The names of the arguments."""
     response: int = 0
@@ -204,6 +204,12 @@ class SpanEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     """Its input ends with results of tools rather than with a user's message; none where it holds neither."""
     users: tuple[str, ...] | None = None
     """Digests of the user's messages in its input, in order; none unless it ends with one and is recorded whole."""
+    first_user: str = ""
+    """The digest of the first user's message in its input, where the input is recorded whole."""
+    answers: bool = False
+    """It holds an output of a model."""
+    asks_in_text: bool = False
+    """Its output is a text that asks for a tool, as models do that were told how in their prompt."""
     arguments: tuple[str, ...] = ()
     """Digests of the objects that stand where a tool's arguments do, the outer ones first."""
     failed: bool | None = None
@@ -438,6 +444,8 @@ class LogFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     turn_id: str | None = None
     said_by: SpanRef | None = None
     """The span that holds the content, if it belongs to another trace."""
+    users: tuple[str, ...] | None = None
+    """Digests of what users said in the input, as in `SpanEvidence`."""
 
     @property
     def evidence(self) -> tuple[SpanRef, ...]:

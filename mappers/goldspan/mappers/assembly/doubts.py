@@ -17,9 +17,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from goldspan.mappers.assembly.tool_calls_and_batches import only_status_failed, same_tool
-from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, two_outermost_agents
+from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, runner_of, two_outermost_agents
 from goldspan.mappers.span_facts import (
     NO_EVIDENCE,
+    SHAPE,
     RequestEvidence,
     ResultEvidence,
     Role,
@@ -57,15 +58,21 @@ def doubts_of(
     found. Where calls are not visible, nothing is said of them.
     """
     telling = [span for span in spans if span.evidence is not NO_EVIDENCE]
-    if not telling:
+    if not telling and calls:
         return ()
     models = [span for span in telling if span.role is Role.MODEL]
     found = [*_of_session(telling)] if named_after_trace else []
     if not one_turn_id:
-        found += _of_turns(models, tree_of, alone=named_after_trace and not found)
+        alone = named_after_trace and not found and all(span.role is Role.MODEL for span in spans)
+        found += _of_turns(models, tree_of, alone=alone)
         found += _of_agent_runs(spans, tree_of)
+        found += _of_conversations(models, tree_of)
+    if not calls:
+        found += _of_silent_agents(spans, tree_of)
     if calls_visible:
         found += _of_calls(calls, spans, telling, tree_of, pseudo_tools)
+    elif calls:
+        found += _of_repeats(calls, _executed(spans), {}, tree_of)
     return _together(found, {span.ref: span.dialect for span in spans}) if found else ()
 
 
@@ -79,14 +86,22 @@ def _of_calls(
     models = [span for span in telling if span.role is Role.MODEL]
     asked = _asked(models, tree_of)
     told = asked or _asked([span for span in telling if span.role is Role.AGENT and not calls], tree_of)
-    by_id = {one.request.call_id: one for one in asked if one.request.call_id}
-    executed = {span.ref: span for span in spans if span.role is Role.TOOL}
+    times = Counter(one.request.call_id for one in asked)
+    by_id = {call_id: one for one in asked if (call_id := one.request.call_id) and times[call_id] == 1}
+    executed = _executed(spans)
     yield from _of_requests(calls, told, spans, pseudo_tools)
+    yield from _of_executions(calls, asked, models)
     yield from _of_answers(calls, asked, spans, models)
+    yield from _of_nameless_answers(calls, models, tree_of)
     yield from _of_repeats(calls, executed, by_id, tree_of)
     yield from _of_arguments(calls, executed, asked, by_id)
     yield from _of_batches(calls, by_id, telling)
+    yield from _of_order(calls, by_id, models)
     yield from _of_failures(calls, executed, models)
+
+
+def _executed(spans: Sequence[SpanFacts]) -> dict[SpanRef, SpanFacts]:
+    return {span.ref: span for span in spans if span.role is Role.TOOL}
 
 
 class _Contradiction(NamedTuple):
@@ -113,9 +128,12 @@ def _together(found: Iterable[_Contradiction], dialects: Mapping[SpanRef, str]) 
 
 
 def _asked(models: Sequence[SpanFacts], tree_of: TreeOf) -> list[_Asked]:
-    """Return every request once: nested spans of one model call repeat it, and so do two instrumentations."""
+    """Return every request once: nested spans of one model call repeat it, and so do two instrumentations.
+
+    Some models number the calls of each response anew, so that an id repeats with other arguments.
+    """
     asked: list[_Asked] = []
-    ids: set[str] = set()
+    ids: set[tuple[str, str]] = set()
     nameless: set[tuple[str, str]] = set()
     for span in models:
         requests = span.evidence.requests
@@ -125,9 +143,9 @@ def _asked(models: Sequence[SpanFacts], tree_of: TreeOf) -> list[_Asked]:
         repeated = bool(without) and nameless.issuperset(without)
         nameless.update(without)
         for one in requests:
-            if one.call_id in ids or (not one.call_id and repeated):
+            if (one.call_id, one.arguments) in ids if one.call_id else repeated:
                 continue
-            ids.update(filter(None, (one.call_id,)))
+            ids.update([(one.call_id, one.arguments)] if one.call_id else ())
             asked.append(_Asked(one, span))
     return asked
 
@@ -237,6 +255,10 @@ def _of_requests(
             yield _Contradiction("requested_not_read", DoubtedFact.CALLS, [one.span.ref], [name])
         else:
             free[taken] -= 1
+    if any(not call.requested for call in calls):
+        for call in calls:
+            if call.requested and not call.rejected and call.name.startswith("transfer_to_"):
+                yield _Contradiction("handed_over", DoubtedFact.CALLS, call.evidence, [call.name])
 
 
 def _of_answers(
@@ -253,6 +275,95 @@ def _of_answers(
     if len(shown - ids) > others + sum(call.call_id not in shown for call in calls):
         holders = [span for span in later if any(one.call_id not in ids for one in span.evidence.results)]
         yield _Contradiction("answered_not_read", DoubtedFact.CALLS, [span.ref for span in holders])
+
+
+def _of_executions(
+    calls: Sequence[ToolCall], asked: Sequence[_Asked], models: Sequence[SpanFacts]
+) -> Iterator[_Contradiction]:
+    """Doubt that what ran is a call of its own where models, all of whose answers are known, asked for fewer.
+
+    A tool with arguments that no model asked for was run by the program: no contradiction.
+    """
+    if not asked or any(span.model is None or span.model.may_have_asked or span.model.silent for span in models):
+        return
+    made = {call.call_id for call in calls}
+    by_id = {one.request.call_id for one in asked if one.request.call_id}
+    free = Counter(one.request.name for one in asked if one.request.call_id not in made)
+    if made.isdisjoint(by_id) or len(by_id) < len(asked):  # without ids of their own, equal requests are told once
+        free = Counter({one.request.name: len(calls) for one in asked})
+    for call in calls:
+        if call.span is None or call.requested:
+            continue
+        if call.call_id in by_id:
+            by_id.discard(call.call_id)
+            continue
+        taken = next((name for name, count in free.items() if count and same_tool(name, call.name)), None)
+        if taken is not None:
+            free[taken] -= 1
+        elif call.capture is not Capture.CAPTURED or any(same_tool(one.request.name, call.name) for one in asked):
+            yield _Contradiction("executed_not_requested", DoubtedFact.CALLS, call.evidence[:1], [call.name])
+
+
+def _of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
+    """Doubt a turn without calls whose model was called again, and no answer tells what for, or that ran around others.
+
+    The latter is an agent's span and nothing else, while models or tools of its trace ran that are no part of it.
+    """
+    before: dict[SpanRef | None, SpanFacts] = {}
+    models = [span for span in spans if span.role is Role.MODEL and not tree_of(span).models_around(span.span_id)]
+    for span in models:
+        earlier = before.setdefault(runner_of(span, tree_of(span)), span)
+        unknown = earlier.evidence.asks_in_text or not earlier.evidence.answers
+        if earlier.end <= span.start and unknown:
+            yield _Contradiction("called_again", DoubtedFact.CALLS, [earlier.ref, span.ref])
+            return
+    first = spans[0]
+    if not models and all(map(is_agent, spans)):
+        others = (one for one in tree_of(first).spans.values() if one.role in (Role.MODEL, Role.TOOL))
+        if (within := next((one for one in others if first.start <= one.start <= one.end <= first.end), None)) is not None:
+            yield _Contradiction("others_within", DoubtedFact.TURNS, [first.ref, within.ref])
+
+
+def _of_conversations(models: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
+    """Doubt that one agent's model calls with requests are one turn where their histories begin differently."""
+    before: dict[SpanRef | None, SpanFacts] = {}
+    for span in models:
+        if not span.evidence.requests or not span.evidence.first_user:
+            continue
+        earlier = before.setdefault(runner_of(span, tree_of(span)), span)
+        if earlier.evidence.first_user != span.evidence.first_user:
+            yield _Contradiction("several_conversations", DoubtedFact.TURNS, [earlier.ref, span.ref])
+            return
+
+
+def _of_order(
+    calls: Sequence[ToolCall], by_id: Mapping[str, _Asked], models: Sequence[SpanFacts]
+) -> Iterator[_Contradiction]:
+    """Doubt the order of batches where the model that asked for the earlier one was given results of the later one."""
+    batch_of = {call.call_id: call for call in calls if call.call_id and call.batch and not call.rejected}
+    asked_by: dict[SpanRef, list[ToolCall]] = {}
+    for call_id, one in by_id.items():
+        if call_id in batch_of:
+            asked_by.setdefault(one.span.ref, []).append(batch_of[call_id])
+    for span in models:
+        seen = [batch_of[one.call_id] for one in span.evidence.results if one.call_id in batch_of]
+        for call in asked_by.get(span.ref, ()):
+            later = next((one for one in seen if (one.batch or 0) > (call.batch or 0)), None)
+            if later is not None:
+                yield _Contradiction("order_of_results", DoubtedFact.BATCH, [span.ref], [call.name, later.name])
+                break
+
+
+def _of_nameless_answers(
+    calls: Sequence[ToolCall], models: Sequence[SpanFacts], tree_of: TreeOf
+) -> Iterator[_Contradiction]:
+    """Doubt that a request was rejected where models were given results without ids of more calls than were read."""
+    rejected = [call for call in calls if call.rejected and not call.call_id]
+    later = [span for span in models if span.start >= models[0].end and not tree_of(span).models_around(span.span_id)]
+    shown = sum(not one.call_id for span in later for one in span.evidence.results)
+    if rejected and shown > sum(not call.rejected for call in calls):
+        refs = [ref for call in rejected for ref in call.evidence]
+        yield _Contradiction("answered_not_read", DoubtedFact.CALLS, refs, [call.name for call in rejected])
 
 
 def _known_calls(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> tuple[set[str | None], set[str]]:
@@ -287,8 +398,8 @@ def _of_repeats(
             yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], [call.name, twin.name])
             continue
         above = next(tree_of(span).recognised_above(span.span_id), None)
-        if above is None:
-            outer = None if call.arguments else _around(call, calls)
+        if above is None or above.role is not Role.TOOL:
+            outer = _around(call, calls)
         else:
             outer = _repeated_by(call, of_span.get(above.ref))
         if outer is not None:
@@ -314,22 +425,24 @@ def _made_by_span(calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFact
 
 
 def _around(inner: ToolCall, calls: Sequence[ToolCall]) -> ToolCall | None:
-    """Return the call of the same tool in another trace during which this one ran, which has a trace of its own."""
-    return next((one for one in calls if one.name == inner.name and _ran_elsewhere(inner, one)), None)
+    """Return the call of the same tool during which this one ran, which says nothing that it does not say."""
+    same = (one for one in calls if one.name == inner.name and one is not inner)
+    return next((one for one in same if _ran_within(inner, one) and _repeated_by(inner, one, bare=True)), None)
 
 
-def _ran_elsewhere(inner: ToolCall, outer: ToolCall) -> bool:
-    if inner.span is None or outer.span is None or inner.span.trace_id == outer.span.trace_id:
+def _ran_within(inner: ToolCall, outer: ToolCall) -> bool:
+    if inner.span is None or outer.span is None:
         return False
-    return outer.start <= inner.start <= inner.end <= outer.end
+    apart = inner.span.trace_id != outer.span.trace_id or (inner.start, inner.end) != (outer.start, outer.end)
+    return apart and outer.start <= inner.start <= inner.end <= outer.end
 
 
-def _repeated_by(inner: ToolCall, outer: ToolCall | None) -> ToolCall | None:
-    """Return the call around another if the inner one says nothing that it does not say."""
+def _repeated_by(inner: ToolCall, outer: ToolCall | None, *, bare: bool = False) -> ToolCall | None:
+    """Return the call around another if the inner one says nothing that it does not say; `bare`: it may say nothing."""
     if outer is None or outer is inner:
         return None
-    if inner.arguments:
-        return outer if inner.arguments == outer.arguments else None
+    if inner.arguments or bare:
+        return outer if not inner.arguments or inner.arguments == outer.arguments else None
     return outer if inner.error is not None and inner.error == outer.error else None
 
 
@@ -362,7 +475,7 @@ def _of_arguments_of(
         holders = [ref for ref in call.evidence if ref in executed and executed[ref].evidence.arguments]
         if ask is not None:
             yield _Contradiction("arguments_in_request", DoubtedFact.ARGUMENTS, [ask.span.ref], [call.name])
-        elif holders and call.capture is Capture.NOT_CAPTURED:
+        elif holders and (call.capture is Capture.NOT_CAPTURED or call.dialect == SHAPE):
             yield _Contradiction("arguments_on_span", DoubtedFact.ARGUMENTS, holders, [call.name])
     elif call.capture is Capture.CAPTURED:
         yield from _of_read_arguments(call, ask)
@@ -383,7 +496,7 @@ def _is_envelope(arguments: Mapping[str, object]) -> bool:
     """Say whether this is how a call is handed on: its arguments as one object, beside others that are empty."""
     key = next((key for key in ("kwargs", "input", "arguments") if is_mapping(arguments.get(key))), "")
     others = [value for name, value in arguments.items() if name != key]
-    return bool(key and (others or key == "kwargs")) and all(one in ([], {}, (), None, True) for one in others)
+    return bool(key and (others or key == "kwargs")) and all(one in ([], {}, (), None, True, False) for one in others)
 
 
 def _of_batches(

@@ -15,7 +15,10 @@ from goldspan.mappers.span_facts import (
     ContextFacts,
     LogFacts,
     ModelFacts,
+    RequestEvidence,
+    ResultEvidence,
     Role,
+    SpanEvidence,
     SpanFacts,
     ToolFacts,
     ToolRequest,
@@ -23,8 +26,9 @@ from goldspan.mappers.span_facts import (
     joined_context,
     joined_model,
     joined_tool,
+    value_digest,
 )
-from goldspan.scoring.json_values import is_list
+from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages
 
 
@@ -65,8 +69,31 @@ def _with_records(span: SpanFacts, records: Sequence[LogFacts], current: Sequenc
         dialect=next(log.dialect for log in records if log.model is not None) if recognised else span.dialect,
         model=model,
         context=_context_with_logs(span.context, records, current),
+        evidence=span.evidence if model is None or model is span.model else _evidence(span, model, records),
         turn_id=span.turn_id or next((log.turn_id for log in records if log.turn_id), None),
     )
+
+
+def _evidence(span: SpanFacts, model: ModelFacts, records: Sequence[LogFacts]) -> SpanEvidence:
+    """Return what a span says, with what its log records say where no attribute holds messages."""
+    own = span.evidence
+    if own.requests or own.results or own.users:
+        return own
+    requests = tuple(
+        RequestEvidence(
+            one.name,
+            one.call_id,
+            value_digest(one.arguments.raw),
+            tuple(one.arguments.raw) if is_mapping(one.arguments.raw) else (),
+        )
+        for one in model.requests
+    )
+    results = tuple(ResultEvidence(call_id, failed=failed or None) for call_id, failed in (model.answered or {}).items())
+    said = [log.users for log in records if log.users is not None]
+    whole = [log.users for log in records if log.users is not None and log.whole]
+    users = (whole[0] if whole else tuple(one for users in said for one in users)) if model.new_user_message else None
+    continues = None if model.new_user_message is None else not model.new_user_message
+    return replace(own, requests=requests, results=results, continues=continues, users=users, answers=bool(requests))
 
 
 def _since_the_model_spoke(records: Sequence[LogFacts]) -> list[LogFacts]:

@@ -22,7 +22,15 @@ from goldspan.mappers.span_facts import (
     first_captured,
     first_known,
 )
-from goldspan.scoring.sessions import Session, ToolCall, Turn, UserMessages, unchanged_start
+from goldspan.scoring.sessions import (
+    Doubt,
+    DoubtedFact,
+    Session,
+    ToolCall,
+    Turn,
+    UserMessages,
+    unchanged_start,
+)
 from goldspan.scoring.turn_join import DEFAULT_RUN_IDLE
 
 
@@ -70,8 +78,8 @@ class _Run:
     def __init__(self) -> None:
         self.turns: list[_JoinedTurn] = []
         self._made: list[Turn] = []
-        self._attributes: list[tuple[dict[str, object], bool]] = []
-        """Of the first so many turns: attributes that goldens may join on, and whether a session id is ambiguous."""
+        self._attributes: list[tuple[dict[str, object], bool, _Marks]] = []
+        """Of the first so many turns: attributes that goldens may join on, whether a session id is ambiguous, calls."""
         self._session: Session | None = None
 
     def append(self, turn: _JoinedTurn) -> None:
@@ -90,14 +98,15 @@ class _Run:
                 if joined.turn is None:
                     joined.turn = build(tuple(joined.fragments))
                     joined.attributes = tuple(_join_attributes(joined.fragments[0]))
-                known, ambiguous = self._attributes[-1] if self._attributes else ({}, False)
+                known, ambiguous, before = self._attributes[-1] if self._attributes else ({}, False, _NO_MARKS)
                 for found in joined.attributes:
                     if not found.keys() <= known.keys():
                         known = {**known, **{name: value for name, value in found.items() if name not in known}}
                 ambiguous = ambiguous or any(fragment.session.ambiguous for fragment in joined.fragments)
-                self._attributes.append((known, ambiguous))
-                self._made.append(joined.turn)
-            self._session = self._with(*self._attributes[-1])
+                turn, marks = _held_against(joined.turn, before)
+                self._attributes.append((known, ambiguous, marks))
+                self._made.append(turn)
+            self._session = self._with(*self._attributes[-1][:2])
         return self._session
 
     def _with(self, attributes: dict[str, object], ambiguous: bool) -> Session:  # noqa: FBT001
@@ -117,6 +126,27 @@ class _Run:
             resource={key: value for key, value in resource.items() if value is not None},
             attributes=attributes,
         )
+
+
+_Marks = tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]
+"""Ids and tools of calls that were only requested, and of those that ran."""
+_NO_MARKS: _Marks = frozenset(), frozenset()
+
+
+def _held_against(turn: Turn, before: _Marks) -> tuple[Turn, _Marks]:
+    """Return a turn, in doubt where the execution of a request is in another turn, and the marks with its own."""
+    calls = [(call.requested, (call.call_id, call.name)) for call in turn.calls if call.call_id and not call.rejected]
+    asked = frozenset(mark for requested, mark in calls if requested)
+    ran = frozenset(mark for requested, mark in calls if not requested)
+    if not asked and not ran:
+        return turn, before
+    apart = (asked & before[1]) | (ran & before[0])
+    if apart:
+        names = tuple(sorted({name for _, name in apart}))
+        refs = tuple(ref for call in turn.calls if (call.call_id, call.name) in apart for ref in call.evidence[:1])
+        doubt = Doubt("ran_in_another_turn", DoubtedFact.CALLS, refs, names, turn.calls[0].dialect)
+        turn = replace(turn, doubts=tuple(sorted((*turn.doubts, doubt))))
+    return turn, (before[0] | asked, before[1] | ran)
 
 
 class SessionTurns:
@@ -351,10 +381,13 @@ def _user_messages(spans: Sequence[SpanFacts]) -> tuple[UserMessages, ...]:
 
 
 def _unseen(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> bool:
-    """Return whether models requested tools, or may have, and neither request nor execution can be read."""
+    """Return whether models requested tools, or may have, and neither request nor execution can be read.
+
+    An agent of which neither a model call nor a tool was seen may have done anything.
+    """
     if any(_ran(span) for span in spans):
         return _lost(spans)
-    return any(
+    return not any(span.model is not None for span in spans) or any(
         span.model.unseen_requests
         or (span.model.silent and not tree_of(span).models_around(span.span_id))
         or _goes_on(span, span.model, tree_of(span))

@@ -184,7 +184,8 @@ class _ShapeReading:
         """Leave out models that hold the agent's whole loop and no output; to a tool's own model nobody spoke."""
         for span_id, span in list(self.models.items()):
             model = span.model
-            if model is not None and model.without_output and any(span.start < at < span.end for at in started):
+            mute = model is not None and model.without_output and not model.unseen_requests
+            if mute and any(span.start < at < span.end for at in started):
                 del self.models[span_id]
             elif model is not None and any(above.span_id in self.calls for above in self._ancestors(span)):
                 unspoken = replace(model, new_user_message=None, user_messages=None)

@@ -69,12 +69,18 @@ def after_unseen_requests(
     return asked
 
 
-def overlapping_siblings(executions: Iterable[SpanFacts]) -> dict[SpanRef, SpanRef]:
-    """Return the first span of its batch for each execution: siblings that overlap in time, transitively (R8)."""
+def overlapping_siblings(
+    executions: Iterable[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]
+) -> dict[SpanRef, SpanRef]:
+    """Return the first span of its batch for each execution: siblings that overlap in time, transitively (R8).
+
+    Plain spans above them are none of their family.
+    """
     batches: dict[SpanRef, SpanRef] = {}
     open_until: dict[tuple[str, str], tuple[int, SpanRef]] = {}
     for span in sorted(executions, key=time_order):
-        siblings = (span.trace_id, span.parent_id or span.span_id)
+        above = next(tree_of(span).recognised_above(span.span_id), None)
+        siblings = (span.trace_id, above.span_id if above is not None else span.parent_id or span.span_id)
         until, batch = open_until.get(siblings, (0, span.ref))
         if span.start >= until:
             batch = span.ref
@@ -84,7 +90,7 @@ def overlapping_siblings(executions: Iterable[SpanFacts]) -> dict[SpanRef, SpanR
 
 
 class Batches:
-    """The calls of a turn by batch. A batch has the place of its first execution, else of the end of the model call."""
+    """The calls of a turn by batch. A batch has the place of the model call that requested it, else of its execution."""
 
     def __init__(self) -> None:
         self._order: dict[object, tuple[int, int, str]] = {}
@@ -188,13 +194,14 @@ def calls_of(
         if not execution.tool.executed:
             call = _only_requested(call, executed_names, answered)
         batch = batch_of[execution.span.ref] if execution.batch is None else execution.batch
-        batches.add(batch, time_order(execution.span), execution.position, call)
+        first = execution.span if execution.asked is None else execution.asked.model
+        batches.add(batch, time_order(first), execution.position, call)
     for ask in unmatched:
-        if ask.request.name in pseudo_tools or (ask.request.pseudo and _hands_over(ask.request.name, spans)):
+        pseudo = ask.request.pseudo or ask.request.name.startswith("transfer_to_")
+        if ask.request.name in pseudo_tools or (pseudo and _hands_over(ask.request.name, spans)):
             continue
         call = _only_requested(_requested_call(ask, given), executed_names, answered)
-        moment = (ask.model.end, ask.model.end, ask.model.span_id)
-        batches.add(ask.response, moment, ask.position, call)
+        batches.add(ask.response, time_order(ask.model), ask.position, call)
     return batches.numbered()
 
 
@@ -207,7 +214,7 @@ def _batches_without_requests(
     _join_repeated(executions, spans)
     unasked = [one.span for one in executions if one.batch is None]
     asked_by = after_unseen_requests(unasked, spans, tree_of)
-    return asked_by | overlapping_siblings(span for span in unasked if span.ref not in asked_by)
+    return asked_by | overlapping_siblings((span for span in unasked if span.ref not in asked_by), tree_of)
 
 
 def _hands_over(name: str, spans: Iterable[SpanFacts]) -> bool:

@@ -91,7 +91,7 @@ def _attempt(_: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
     """Mark a tool that awaits a person's decision, or was denied, as not executed."""
     for key in ("gen_ai.tool.call.result", _RESPONSE, "output.value"):
         result = attributes.get(key)
-        if isinstance(result, str) and (_UNDECIDED in result or _DENIED in result):
+        if result is not None and (not isinstance(result, str) or _UNDECIDED in result or _DENIED in result):
             said = at("error")(result) or at("response", "error")(result)
             if said in (_UNDECIDED, _DENIED):
                 error = (tool.error or "denied") if said == _DENIED else None

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
+from goldspan.mappers.dialects.reading.evidence_reading import users_in
 from goldspan.mappers.dialects.reading.log_records import MESSAGE_EVENTS, event_name, log_as_span, messages_in_log
 from goldspan.mappers.dialects.reading.model_messages import (
     InputEnd,
@@ -512,6 +513,7 @@ class DialectTable:
             tool_definitions=lambda: read_content(messages_of_log.tool_definitions),
             session_keys=session_keys,
             turn_id=turn_id,
+            users=users_in(messages_of_log.input_messages) if input_end.new_user_message else None,
         )
 
     def _sessions(self, attributes: Attributes) -> tuple[tuple[str, str], ...]:

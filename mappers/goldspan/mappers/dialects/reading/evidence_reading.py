@@ -195,7 +195,10 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
     lists: dict[str, dict[int, dict[str, str]]] = {}
     """The keys of numbered attributes by base, number and leaf."""
     sessions: list[tuple[str, str]] = []
+    texts: list[str] = []
     for key, says in _telling_keys(tuple(attributes), of_tool=False):
+        if says.out and isinstance(text := attributes[key], str):
+            texts += [text] if given and text else []
         if says.list:
             lists.setdefault(says.list, {}).setdefault(says.number, {})[says.leaf] = key
             continue
@@ -214,7 +217,15 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
     results, continues, users = _input(given_to) if given else ((), None, None)
     if not given:
         said = [one for one in said if not isinstance(one, str) or _is_transcript(one)]
-    return SpanEvidence(_requests(said), results, continues, users, sessions=tuple(sessions))
+    requests = _requests(said)
+    answers = bool(texts or said)
+    asks_in_text = not requests and any(mark in text[:_LONGEST_RESULT] for text in texts for mark in _ASKING_TEXTS)
+    first_user = _first_user(given_to) if requests and given else ""
+    return SpanEvidence(requests, results, continues, users, first_user, answers, asks_in_text, sessions=tuple(sessions))
+
+
+_ASKING_TEXTS = ("Action Input:", "next_tool_name", "<tool_call>", "<function_calls>", "<function=")
+"""What texts hold that ask for a tool: ReAct, DSPy, and the templates of open models."""
 
 
 def _add_events(values: tuple[list[Any], list[Any]], span: SpanView) -> None:
@@ -267,8 +278,7 @@ def _asked(request: MessageRequest, response: int) -> RequestEvidence:
     if not is_mapping(arguments):
         return RequestEvidence(request.name, request.call_id or None, response=response)
     names = tuple([name for name, value in arguments.items() if value is not None])
-    digest = "" if request.call_id else value_digest(arguments)
-    return RequestEvidence(request.name, request.call_id or None, digest, names, response)
+    return RequestEvidence(request.name, request.call_id or None, value_digest(arguments), names, response)
 
 
 def _input(given: Sequence[Any]) -> tuple[tuple[ResultEvidence, ...], bool | None, tuple[str, ...] | None]:
@@ -279,8 +289,18 @@ def _input(given: Sequence[Any]) -> tuple[tuple[ResultEvidence, ...], bool | Non
         last = [bool(one.results) for one in end if one.results or one.role == "user"]
         continues = last[0] if last else None
         results = tuple([_result(result) for message in reversed(end) for result in message.results])
-        return results, continues, _users(messages) if continues is False else None
+        return results, continues, users_in(messages) if continues is False else None
     return (), None, None
+
+
+def _first_user(given: Sequence[Any]) -> str:
+    """Return a digest of what a user said first, where the input is recorded whole."""
+    for messages in given:
+        history = model_messages.whole_history(messages)
+        first = next((one for one in history or () if one.role == "user" and not one.results), None)
+        if first is not None:
+            return value_digest(first.text.strip())
+    return ""
 
 
 def _result(result: MessageResult) -> ResultEvidence:
@@ -289,7 +309,7 @@ def _result(result: MessageResult) -> ResultEvidence:
     return ResultEvidence(result.call_id or None, result.name or None, failed)
 
 
-def _users(messages: object) -> tuple[str, ...] | None:
+def users_in(messages: object) -> tuple[str, ...] | None:
     """Return digests of what users said: where the model had finished, not where it waits for a tool."""
     history = model_messages.whole_history(messages)
     if history is None:

@@ -83,6 +83,8 @@ class LogReading(Struct, frozen=True, gc=False):
     """As in `Reading`."""
     session_keys: tuple[tuple[str, str], ...] = ()
     turn_id: str | None = None
+    users: tuple[str, ...] | None = None
+    """Digests of what users said, as in `SpanEvidence`."""
 
 
 @runtime_checkable

@@ -29,18 +29,17 @@ def decoded(value: Any) -> Any:
 
 
 def decoded_dict(value: Any) -> dict[str, Any] | None:
-    """Decode JSON text of an object, or take an object; none for anything else."""
-    value = decoded(value)
+    """Decode the text of an object, or take an object; none for anything else."""
+    value = read_value(value)
     return value if is_dict(value) else None
 
 
-def at(*path: str | int, reprs: bool = False) -> Take:
-    """Return a step that follows a path of keys and positions, and decodes JSON text on the way, or Python `reprs`."""
-    read = read_value if reprs else decoded
+def at(*path: str | int) -> Take:
+    """Return a step that follows a path of keys and positions, and decodes text on the way."""
 
     def take(value: Any) -> Any:
         for step in path:
-            value = read(value)
+            value = read_value(value)
             if isinstance(step, str):
                 value = value.get(step) if is_mapping(value) else None
             else:
