@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.evidence_reading import evidence_of
 from goldspan.mappers.span_facts import NO_EVIDENCE, RequestEvidence, ResultEvidence, Role, SpanEvidence, value_digest
@@ -24,7 +25,7 @@ ASKING = {"role": "assistant", "content": "", "tool_calls": [openai_call()]}
 ANSWER = {"role": "tool", "tool_call_id": "c1", "content": '{"temperature": 21.5}'}
 SAID = {"role": "assistant", "content": "21.5 degrees."}
 AGAIN = {"role": "user", "content": "And tomorrow?"}
-REQUEST = RequestEvidence("get_weather", "c1", names=("city", "days"))
+REQUEST = RequestEvidence("get_weather", "c1", value_digest(ARGUMENTS), ("city", "days"))
 
 
 def evidence(attributes: dict[str, Any], role: Role | None = Role.MODEL) -> SpanEvidence:
@@ -138,4 +139,5 @@ def test_ids_of_sessions_are_known_by_the_words_of_their_keys() -> None:
     "value", [b"\xff", "[{", '{"role": 7}', [[[]]], {"role": {"role": []}}, float("nan"), "[" * 9000]
 )
 def test_hostile_values_say_nothing(value: Any) -> None:
-    assert evidence({"output": value, "input": value, "any.0.role": value}) == NO_EVIDENCE
+    found = evidence({"output": value, "input": value, "any.0.role": value})
+    assert replace(found, answers=False) == NO_EVIDENCE, "only that an output is there is said"

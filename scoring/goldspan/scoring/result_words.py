@@ -373,7 +373,10 @@ DOUBT_WORDS: Mapping[str, tuple[str, str]] = {
     "arguments_in_envelope": ("{names} has the arguments of its span", "these hold `kwargs`: an envelope, perhaps"),
     "other_arguments": ("{names} has the arguments of its span", "the model asked for arguments of other names"),
     "batch_of_request": ("{names} are read as parallel, or as not", "the responses of the model say otherwise"),
-    "order_of_results": ("{names} were asked for in this order", "the results of the last were given to who asked first"),
+    "order_of_results": (
+        "{names} were asked for in this order",
+        "the results of the last were given to who asked first",
+    ),
     "result_is_error": ("{names} did not fail", "what it returned names an error"),
     "failed_with_result": ("{names} failed", "only the status of its span says so, and it returned a result"),
     "session_id_unread": ("the session has no id", "{names} looks like one"),

@@ -320,7 +320,9 @@ def _of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_
     first = spans[0]
     if not models and all(map(is_agent, spans)):
         others = (one for one in tree_of(first).spans.values() if one.role in (Role.MODEL, Role.TOOL))
-        if (within := next((one for one in others if first.start <= one.start <= one.end <= first.end), None)) is not None:
+        if (
+            within := next((one for one in others if first.start <= one.start <= one.end <= first.end), None)
+        ) is not None:
             yield _Contradiction("others_within", DoubtedFact.TURNS, [first.ref, within.ref])
 
 

@@ -88,7 +88,8 @@ def _evidence(span: SpanFacts, model: ModelFacts, records: Sequence[LogFacts]) -
         )
         for one in model.requests
     )
-    results = tuple(ResultEvidence(call_id, failed=failed or None) for call_id, failed in (model.answered or {}).items())
+    answered = sorted((model.answered or {}).items())
+    results = tuple(ResultEvidence(call_id, failed=failed or None) for call_id, failed in answered)
     said = [log.users for log in records if log.users is not None]
     whole = [log.users for log in records if log.users is not None and log.whole]
     users = (whole[0] if whole else tuple(one for users in said for one in users)) if model.new_user_message else None

@@ -45,7 +45,7 @@ from goldspan.mappers.dialects.reading.value_parsing import (
 )
 from goldspan.mappers.span_facts import SHAPE, ContextFacts, ModelFacts, SpanLook, ValuePlace, first_known
 from goldspan.mappers.spans import EventView, SpanView
-from goldspan.scoring.json_values import is_mapping, is_sequence, may_be_object, read_value
+from goldspan.scoring.json_values import is_mapping, is_sequence, read_value
 from goldspan.scoring.messages import MessageResult, is_definition, raw_messages, role_of
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
@@ -217,7 +217,7 @@ class _Look:
         if not named and not begins_as_call(self._span_name):
             return False
         objects = (value for value in self.given.values() if not describes_parameters(value))
-        return any(is_mapping(value) or (isinstance(value, str) and may_be_object(value)) for value in objects)
+        return any(is_mapping(value) or (isinstance(value, str) and value.lstrip()[:1] == "{") for value in objects)
 
     def _read_given(self, attributes: Mapping[str, Any]) -> Mapping[ValuePlace, Content]:
         """Return what stands at keys of arguments; parameters may be a schema, and count where nothing else does."""

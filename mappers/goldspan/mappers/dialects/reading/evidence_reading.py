@@ -221,7 +221,9 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
     answers = bool(texts or said)
     asks_in_text = not requests and any(mark in text[:_LONGEST_RESULT] for text in texts for mark in _ASKING_TEXTS)
     first_user = _first_user(given_to) if requests and given else ""
-    return SpanEvidence(requests, results, continues, users, first_user, answers, asks_in_text, sessions=tuple(sessions))
+    return SpanEvidence(
+        requests, results, continues, users, first_user, answers, asks_in_text, sessions=tuple(sessions)
+    )
 
 
 _ASKING_TEXTS = ("Action Input:", "next_tool_name", "<tool_call>", "<function_calls>", "<function=")
