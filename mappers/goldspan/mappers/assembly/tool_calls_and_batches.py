@@ -90,7 +90,7 @@ def overlapping_siblings(
 
 
 class Batches:
-    """The calls of a turn by batch. A batch has the place of the model call that requested it, else of its execution."""
+    """The calls of a turn by batch, each at the place of the model call that requested it, else of what ran first."""
 
     def __init__(self) -> None:
         self._order: dict[object, tuple[int, int, str]] = {}

@@ -102,7 +102,7 @@ def event_message(event: EventView) -> Mapping[str, Any]:
     """Return the message that an event holds, in a shape that is read everywhere."""
     attributes = event.attributes
     if "content" not in attributes and "message" not in attributes:  # someone may have put a word before each key
-        attributes = {str(key).rpartition(".")[2]: value for key, value in attributes.items()} | dict(attributes)
+        attributes = {key.rpartition(".")[2]: value for key, value in attributes.items()} | dict(attributes)
     body = read_value(attributes.get("gen_ai.event.content"))
     held: Mapping[str, Any] = body if is_mapping(body) else attributes
     role = "assistant" if event.name == CHOICE else INPUT_EVENTS.get(event.name, "")
