@@ -264,14 +264,14 @@ class TestBatches:
             ("g", True, 3),
         ]
 
-    def test_a_batch_has_the_place_of_its_request(self) -> None:
-        """Nobody asked for `c`, which ran after the model that asked for the others, and before `a`."""
+    def test_only_an_execution_moves_a_batch_forward(self) -> None:
+        """The request of `b` was never executed. Its model ended before `c` ran, and `a` after it."""
         found = calls(
             model("t", "m", "root", requests=(("a", {}, "1"), ("b", {}, "2")), start=1, end=2),
             run("c", 3, "c", {}),
             run("a", 4, "a", {}, "1"),
         )
-        assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 1), ("c", 2)]
+        assert [(call.name, call.batch) for call in found] == [("c", 1), ("a", 2), ("b", 2)]
 
     def test_an_ancestor_is_never_in_a_batch_with_its_descendant(self) -> None:
         found = calls(run("a", 1, "a", {}, end=9), run("b", 2, "b", {}, parent="a", end=3))

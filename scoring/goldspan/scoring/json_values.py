@@ -169,7 +169,7 @@ _REPR = re.compile(r"[A-Za-z_][\w.]*\((?:\w+=|\[|\{|'|\))|[A-Za-z_]\w*=(?:['\"\[
 def may_be_object(text: str) -> bool:
     """Say whether a text may be an object or an array: by how it begins."""
     start = text.lstrip()[:2] if text[:1].isspace() else text[:2]
-    return start[:1] in {"{", "["} or start in {'"{', '"['}
+    return start[:1] in {"{", "["} or start in {'"{', '"[', '"\\'}
 
 
 def may_be_value(text: str) -> bool:

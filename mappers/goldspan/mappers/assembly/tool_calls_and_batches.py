@@ -187,6 +187,7 @@ def calls_of(
     executed_names = {execution.name for execution in executions if execution.tool.executed}
     batch_of = _batches_without_requests(executions, spans, tree_of)
     batches, given = Batches(), GivenTools(spans, tree_of)
+    requested = all(execution.asked is not None for execution in executions)  # else two clocks would be compared
     for execution in executions:
         if execution.tool.pseudo or execution.name in pseudo_tools or _is_named_failure(execution.tool):
             continue
@@ -194,14 +195,15 @@ def calls_of(
         if not execution.tool.executed:
             call = _only_requested(call, executed_names, answered)
         batch = batch_of[execution.span.ref] if execution.batch is None else execution.batch
-        first = execution.span if execution.asked is None else execution.asked.model
+        first = execution.asked.model if requested and execution.asked is not None else execution.span
         batches.add(batch, time_order(first), execution.position, call)
     for ask in unmatched:
         pseudo = ask.request.pseudo or ask.request.name.startswith("transfer_to_")
         if ask.request.name in pseudo_tools or (pseudo and _hands_over(ask.request.name, spans)):
             continue
         call = _only_requested(_requested_call(ask, given), executed_names, answered)
-        batches.add(ask.response, time_order(ask.model), ask.position, call)
+        moment = time_order(ask.model) if requested else (ask.model.end, ask.model.end, ask.model.span_id)
+        batches.add(ask.response, moment, ask.position, call)
     return batches.numbered()
 
 
