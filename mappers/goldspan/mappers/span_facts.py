@@ -150,6 +150,8 @@ class SpanLook(Struct, frozen=True, gc=False, omit_defaults=True):
     of_agent: bool = False
     of_other: bool = False
     """Its kind says that it is an agent's, a chain's, a retriever's or the like, and no tool's."""
+    of_transcript: bool = False
+    """It is a chain's with a conversation: alone in its trace it stands for an agent."""
     own: tuple[ValuePlace, Content] | None = None
     """What stands where arguments do; unparsable where that may be an envelope around them (R2)."""
     tool_name: tuple[ValuePlace, str] | None = None

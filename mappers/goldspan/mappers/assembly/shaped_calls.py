@@ -198,7 +198,8 @@ class _ShapeReading:
         around = self._spans.values() if alone else (above for span in read for above in self._ancestors(span))
         for above in around:
             look = self._looks.get(above.span_id)
-            if above.role is None and look is not None and look.of_agent and above.span_id not in self.models:
+            of_agent = look is not None and (look.of_agent or (alone and look.of_transcript))
+            if above.role is None and look is not None and of_agent and above.span_id not in self.models:
                 self.agents[above.span_id] = above.changed(role=Role.AGENT, dialect=SHAPE, context=look.context)
 
     # Models.

@@ -202,6 +202,12 @@ class _Look:
         return not any(map(says_tool, self.kinds)) and not kinds.isdisjoint(_OTHERS | _MODELS)
 
     @property
+    def of_chain(self) -> bool:
+        """Its kind says that it is around other spans."""
+        kinds = frozenset[str]().union(*map(words_of, self.kinds))
+        return self.of_other and not self.counts_tokens and kinds.isdisjoint(_MODELS)
+
+    @property
     def of_agent(self) -> bool:
         """Its kind says that it is an agent's work, and not that an agent was made."""
         if any("create" in words_of(kind) for kind in self.kinds):
@@ -361,7 +367,7 @@ def look_at(view: SpanView, *, content: bool, is_marked: bool) -> SpanLook | Non
         return None
     look = _look_at_values(view)
     model = _model_of(look, attributes)
-    if model is None and not look.objects and not look.texts and not look.given:
+    if model is None and not any(look.spoken.values()) and not look.objects and not look.texts and not look.given:
         return None
     name = look.first(_names_tool, _TOOL_ALONE)
     result_place, returned = look.returned()
@@ -375,6 +381,7 @@ def look_at(view: SpanView, *, content: bool, is_marked: bool) -> SpanLook | Non
         look.of_tool,
         look.of_agent,
         look.of_other,
+        look.of_chain and any(look.spoken.values()),
         look.own(attributes, "" if name is None else name[1]),
         name,
         look.first(_names_call, _CALL_ALONE),
@@ -450,6 +457,8 @@ def _model_of(look: _Look, attributes: Mapping[str, Any]) -> ModelFacts | None:
     if not requests and not speaks and not look.of_model:
         return None
     end = model_messages.end_of_input(inputs)
+    if not requests and look.of_chain:
+        return None  # what is around models repeats what they said
     is_mute = not requests and not speaks
     reasons = (value for key, value in attributes.items() if "finish" in words_of(str(key)))
     return ModelFacts(
