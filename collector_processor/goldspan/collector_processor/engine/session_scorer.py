@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -265,19 +266,21 @@ class SessionScorer:
         replaces_all = not (owned and kept.owns_results)  # of two runs with one name, the later one's results are given
         before, kept.runs = {} if replaces_all else kept.runs, {}
         complete_before = frozenset(state.complete_runs)
-        were_final = {key: one for key, one in state.results.items() if one.run in complete_before}
         self._score_runs(runs, before, kept.runs, scoring)
         newest = {evaluation.id: evaluation for evaluation in scoring.added}
-        changes = revise(state.results, newest, None if replaces_all else scoring.removed)
-        output.evaluations += changes
-        for one in changes:
-            earlier = were_final.get(one.id)
-            if earlier is not None and not earlier.withdrawn:
-                output.superseded.append(earlier)
-            if one.run in complete_before and not one.withdrawn:
+        may_change = state.results if replaces_all else chain(newest, (one.id for one in scoring.removed))
+        earlier = {key: one for key in may_change if (one := state.results.get(key)) is not None}
+        for one in revise(state.results, newest, None if replaces_all else scoring.removed):
+            output.evaluations.append(one)
+            if one.run not in complete_before:
+                continue
+            if (was := earlier.get(one.id)) is not None and not was.withdrawn:
+                output.superseded.append(was)
+            if not one.withdrawn:
                 output.final.append(newest[one.id])
-        for run in kept.runs.values():
-            output.final += (one for one in run.evaluations.all() if one.run not in complete_before and run.complete)
+        for name, run in ((name, run) for (name, _), run in kept.runs.items() if run.complete):
+            if name not in complete_before:
+                output.final += run.evaluations.all()
 
     def _score_runs(self, runs: Sequence[Session], before: _ScoredRuns, now: _ScoredRuns, scoring: _Scoring) -> None:
         """Score those runs that are not as they were."""

@@ -204,9 +204,9 @@ class TraceCheck(NamedTuple):
     """When more may be; None: all of it is complete."""
 
 
-_LARGE, _PAUSE = 10_000, 1e-4
-"""Beyond so many records, corrections of a trace wait so many seconds longer for each: to score a turn of 100,000 calls
-anew takes seconds, in which nothing else is scored, so that a late span must not ask for it again at once."""
+_LARGE, _PAUSE = 1_000, 1e-4
+"""Beyond so many records, corrections of a trace wait so many seconds longer for each. That is five times as long as it
+takes to read it anew: however many spans come one by one, a fifth of the time is spent on them, and not n * n for n."""
 
 
 class TraceMachine:

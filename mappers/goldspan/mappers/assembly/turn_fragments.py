@@ -77,10 +77,7 @@ def take_out(fragments: list[Fragment], fragment: Fragment) -> int:
 def fragments_of(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> list[Fragment]:
     """Cut a tree into fragments; none where nothing in it makes a turn."""
     recognised = sorted((span for span in tree.spans.values() if span.role is not None), key=time_order)
-    over_several = {
-        *_agents_over_several_sessions(tree, recognised),
-        *_agents_over_several_turns(tree, recognised),
-    }
+    over_several = _agents_over_several_turns(tree, recognised)
     units = _spans_by_turn_root(tree, recognised, over_several)
     if not units:
         return []
@@ -95,32 +92,35 @@ def fragments_of(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> list[F
     return sorted(fragments, key=order_of)
 
 
-def _agents_over_several_sessions(tree: TraceTree, recognised: list[SpanFacts]) -> Collection[str]:
-    """Return the agents that are no turn: they have no session, and the agents below them have several."""
-    agents = [span for span in recognised if is_agent(span)]
-    named = {span.span_id: dict(reversed(span.session_keys)) for span in agents if span.session_keys}
-    if len(named) < 2:
-        return ()
-    found = _above_several_values(tree, named)
-    named_above = tree.inherited(lambda span, above: bool(above or span.session_keys))
-    return {span.span_id for span in agents if span.span_id in found and not named_above(span.span_id)}
-
-
 def _agents_over_several_turns(tree: TraceTree, recognised: list[SpanFacts]) -> Collection[str]:
-    """Return the workflows that are no turn but a conversation: each agent below them was given a user's next message.
+    """Return the agents that are no turn, but stand over several.
 
-    They call no model themselves. Agents that hand one task on are given its message, or one another's answers.
+    These are agents without a session above agents of several sessions; and conversations, in which each agent below
+    was given a user's next message. They call no model themselves. Agents that hand one task on are given its message,
+    or one another's answers.
     """
     agents = [span for span in recognised if is_agent(span)]
-    if len(agents) < 3 or any(span.turn_id for span in agents):
-        return ()
     below: dict[str, dict[str, list[SpanFacts]]] = {}
     two_outermost = tree.inherited(two_outermost_agents)
+    if not any((two_outermost(span.span_id) or ("", ""))[1] for span in agents):
+        return ()  # none is within another
+    found = _agents_over_several_sessions(tree, agents)
+    if any(span.turn_id for span in agents):
+        return found
     for span in recognised:
         root, agent = two_outermost(span.span_id) or ("", "")
         if root and root != span.span_id:
             below.setdefault(root, {}).setdefault(agent, []).append(span)
-    return {root for root, units in below.items() if _are_turns(units)}
+    return found | {root for root, units in below.items() if _are_turns(units)}
+
+
+def _agents_over_several_sessions(tree: TraceTree, agents: list[SpanFacts]) -> set[str]:
+    named = {span.span_id: dict(reversed(span.session_keys)) for span in agents if span.session_keys}
+    if len(named) < 2:
+        return set()
+    found = _above_several_values(tree, named)
+    named_above = tree.inherited(lambda span, above: bool(above or span.session_keys))
+    return {span.span_id for span in agents if span.span_id in found and not named_above(span.span_id)}
 
 
 def _are_turns(units: Mapping[str, list[SpanFacts]]) -> bool:
