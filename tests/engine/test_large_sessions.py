@@ -15,7 +15,8 @@ import pytest
 
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.session_scorer import SessionScorer, SessionState
-from goldspan.collector_processor.engine.trace_machine import EngineSettings, TraceMachine, TraceRecords
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
+from goldspan.mappers.assembly.trace_reading import TraceReading
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import SpanFacts
 from goldspan.scoring.goldens import load_goldens
@@ -58,17 +59,15 @@ class Door:
         self._contain(monkeypatch)
 
     def _contain(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        read, score = TraceMachine.fragments, SessionScorer.score
+        read, score = TraceReading.fragments, SessionScorer.score
 
-        def reads(machine: TraceMachine, trace: TraceRecords, *args: Any, **options: Any) -> list[Fragment]:
-            if trace.fragments is not None:
-                return trace.fragments
-            return self._work("read", trace.trace_id, lambda: read(machine, trace, *args, **options))
+        def reads(reading: TraceReading, *args: Any, **options: Any) -> list[Fragment]:
+            return self._work("read", f"{id(reading)}", lambda: read(reading, *args, **options))
 
         def scores(scorer: SessionScorer, state: SessionState, *args: Any, **options: Any) -> None:
             self._work("score", state.id, lambda: score(scorer, state, *args, **options))
 
-        monkeypatch.setattr(TraceMachine, "fragments", reads)
+        monkeypatch.setattr(TraceReading, "fragments", reads)
         monkeypatch.setattr(SessionScorer, "score", scores)
 
     def _work(self, what: str, subject: str, work: Callable[[], Any]) -> Any:
@@ -109,7 +108,7 @@ class Door:
         return [thread for what, subject, thread in self.done if what == "score" and subject == session]
 
     @property
-    def standing(self) -> dict[tuple[str, str, int | None], Any]:
+    def standing(self) -> dict[str, tuple[Any, ...]]:
         """The newest results of all outputs, by session, level and turn; they come as often as they differ."""
         found: dict[str, Any] = {}
         for one in (one for output in self.outputs for one in output.evaluations):
@@ -178,7 +177,7 @@ def test_large_ones_wait_for_a_caller_that_can_go_on_meanwhile(door: Door) -> No
     door.feed([*large, *small])
     output = door.poll(1.0, large=False)
     assert released(output, small)
-    assert not any(subject.startswith("large") for _, subject, _ in door.done)
+    assert {thread for _, _, thread in door.done} == {"here"}
     assert released(door.poll(1.0), large)
     assert door.judged("large") == ["aside"]
 
