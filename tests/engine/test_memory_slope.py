@@ -6,7 +6,7 @@ import gc
 import json
 import time
 import tracemalloc
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +28,7 @@ from goldspan.collector_processor.gateway.settings.sections import PipelineSetti
 from goldspan.collector_processor.in_process import span_pipeline
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.replay.replay import replay
+from goldspan.collector_processor.spark import partitions
 from goldspan.collector_processor.stream.stage_interface import StreamContext
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.readers.files import views
@@ -149,7 +150,9 @@ def request_of(document: dict[str, Any]) -> ExportRequest:
 
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is remembered of sessions and traces that are gone is bounded in number: let the bounds be reached soon."""
+    """What is remembered of what is gone, and what waits for more, is bounded in number: let that be reached soon."""
+    monkeypatch.setattr(partitions, "_WAITING", 200)
+    monkeypatch.setattr(partitions, "_ROWS", 200)
     monkeypatch.setattr(reading_policy, "_MAX_REMEMBERED_LOSSES", 50)
     monkeypatch.setattr(reading_policy, "_MAX_UNWANTED", 50)
     monkeypatch.setattr(reading_policy, "MAX_REMEMBERED", 50)
@@ -175,26 +178,75 @@ def test_sessions_that_are_over_leave_no_memory_behind(door: Any, monkeypatch: p
     assert per_step < MOST
 
 
-def test_a_replay_keeps_nothing_of_lines_that_are_bad_or_of_no_agent(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("small_limits")
+@pytest.mark.parametrize("door", ["replay", "spark"])
+def test_what_is_bad_or_of_no_agent_leaves_nothing_behind(door: str, tmp_path: Path) -> None:
+    lines_of = {"replay": replayed, "spark": scored_by_a_partition}[door]
+
     def peak(lines: int) -> int:
-        path = tmp_path / f"{lines}.jsonl"
-        with path.open("w", encoding="utf-8") as file:
-            for number in range(lines):
-                bad = plain_request(f"{number}")
-                bad["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"] = 5
-                file.write(f"{number} is no JSON\n{json.dumps(bad)}\n{json.dumps(plain_request(str(number % 100)))}\n")
-        problems = ProblemList()
         tracemalloc.start()
-        replay(views(path, problems.append), GOLDENS, DialectRegistry(), problems=problems)
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert sum(number_of_problems(one.message) for one in problems) >= 2 * lines
-        return found
+        try:
+            assert lines_of(tmp_path, lines) >= 2 * lines
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
 
     peak(2_000)
     few, many = peak(2_000), peak(20_000)
-    print(f"replay: at most {few:,} bytes for 6,000 lines, {many:,} for 60,000")
+    print(f"{door}: at most {few:,} bytes for 6,000 lines, {many:,} for 60,000")
     assert many < few + 1_000_000  # a problem takes 1 kB: unbounded, 36 MB
+
+
+def lines_to_leave_out(count: int) -> Iterator[str]:
+    """Lines that are no JSON, lines with a span without usable id, and lines of no agent."""
+    for number in range(count):
+        bad = plain_request(f"{number}")
+        bad["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"] = number
+        yield from (f"{number} is no JSON", json.dumps(bad), json.dumps(plain_request(str(number % 100))))
+
+
+def replayed(folder: Path, count: int) -> int:
+    """Replay such lines; return how many problems there were."""
+    path = folder / f"{count}.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines_to_leave_out(count))
+    problems = ProblemList()
+    replay(views(path, problems.append), GOLDENS, DialectRegistry(), problems=problems)
+    return sum(number_of_problems(one.message) for one in problems)
+
+
+def scored_by_a_partition(_: Path, count: int) -> int:
+    """Read such lines as rows of a partition of Spark, and score what there is; return how many problems there were."""
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow, the extra `parquet`")
+    job = partitions.ScoringJob(GOLDENS, EngineSettings(), 100_000)
+    lines = (pa.array([line.encode()], pa.binary()) for line in lines_to_leave_out(count))
+    batches = (pa.RecordBatch.from_arrays([line], ["value"]) for line in lines)
+    traces = partitions.assemble_traces(partitions.read_traces(batches, job, 0), job)
+    assert not any(row.num_rows for row in partitions.score_sessions(traces, job))
+    return job.problems.total()
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_a_partition_of_spark_keeps_nothing_of_sessions_that_were_scored() -> None:
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow, the extra `parquet`")
+    steps = 200
+
+    def peak(steps: int) -> int:
+        job = partitions.ScoringJob(GOLDENS, EngineSettings(), 100_000)
+        rows = ([json.dumps(one).encode() for one in step_of(number)] for number in range(steps))
+        batches = (pa.RecordBatch.from_arrays([pa.array(row, pa.binary())], ["value"]) for row in rows)
+        tracemalloc.start()
+        try:
+            traces = partitions.assemble_traces(partitions.read_traces(batches, job, 0), job)
+            assert sum(batch.num_rows for batch in partitions.score_sessions(traces, job)) >= 3 * steps
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(steps)
+    few, many = peak(steps), peak(10 * steps)
+    print(f"spark: at most {few:,} bytes for {steps:,} steps, {many:,} for ten times as many")
+    assert many - few < MOST * 9 * steps
 
 
 def traced() -> int:

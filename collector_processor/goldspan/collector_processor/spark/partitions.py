@@ -38,6 +38,7 @@ from goldspan.mappers.assembly.trace_tree import TraceTree
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.mappers.readers.files import read_payload
+from goldspan.mappers.readers.problems import MAX_LISTED
 from goldspan.mappers.readers.span_tables import SpanTableReader
 from goldspan.mappers.span_facts import NO_CONTEXT, LogFacts, PlainSpanFacts, Record, SpanFacts
 from goldspan.mappers.spans import LogView, MarkedView, Markers, PlainSpans
@@ -260,8 +261,11 @@ class ScoringJob:
         return self.settings.scorer.reads_content(self.goldens.goldens)
 
     def note(self, problem: Problem) -> None:
-        """Count a problem; `read_problems` gives them."""
-        self.problems[problem.code, problem.message] += 1
+        """Count a problem; `read_problems` gives them. Of many different ones the later are counted by code alone."""
+        key = problem.code, problem.message
+        if len(self.problems) >= MAX_LISTED and key not in self.problems:
+            key = problem.code, "others of this kind, which are not listed"
+        self.problems[key] += 1
 
 
 @lru_cache(maxsize=4)
