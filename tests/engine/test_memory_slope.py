@@ -226,10 +226,11 @@ def scored_by_a_partition(_: Path, count: int) -> int:
     return job.problems.total()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("small_limits")
 def test_a_partition_of_spark_keeps_nothing_of_sessions_that_were_scored() -> None:
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow, the extra `parquet`")
-    steps = 200
+    steps = 100
 
     def peak(steps: int) -> int:
         job = partitions.ScoringJob(GOLDENS, EngineSettings(), 100_000)
