@@ -336,8 +336,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Path], Found], str]] = {
 _SOURCES = """\
 ## Data
 
-`make proof` measures all of it; `make proof ARGS="reading agreement"` some. Data that is not part of the repository is looked for in
-`DATA`: runs of [tau-bench](https://github.com/sierra-research/tau-bench) and [tau2-bench](https://github.com/sierra-research/tau2-bench)
+Data that is not part of the repository is looked for in `DATA`: runs of [tau-bench](https://github.com/sierra-research/tau-bench) and [tau2-bench](https://github.com/sierra-research/tau2-bench)
 (MIT), the checker's verdicts of [BFCL](https://github.com/ShishirPatil/gorilla) (`bfcl-eval`), trajectories with people's annotations of
 [AgentRx](https://github.com/microsoft/AgentRx) (MIT), and labelled calls made from AgentDojo, API-Bank, ACEBench, Seal-Tools, BFCL and
 tau-bench. The module `benchmarks/proof.py` names the files and their form.
@@ -352,6 +351,10 @@ def page(results: dict[str, Any]) -> str:
         "<!-- Made by benchmarks/proof.py from benchmarks/proof.json. -->",
         "",
         "Every number that these pages state is measured here, by commands that anyone can run. Shares have Wilson's interval of 95 %.",
+        "",
+        "```sh",
+        'make proof ARGS="reading agreement"   # some sections; without ARGS all of them',
+        "```",
         "",
     ]
     for number, (name, (title, _, said)) in enumerate(SECTIONS.items(), 1):
