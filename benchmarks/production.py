@@ -2,11 +2,12 @@
 
 `python -m benchmarks.production` simulates an agent of a shop: 200 sessions, 30 of them with a mistake, as trace files
 that `goldspan score` reads, and prints the precision and recall of its findings. `python -m benchmarks.production
-TRIALS` also learns the profile of each agent in a file of real runs from three quarters of its sessions, and judges the
-others by it, as they are and with one argument corrupted.
+TRIALS [RECORDED]` also learns the profile of each agent in a file of real runs from half of its sessions, and judges
+the others by it, as they are and with one argument corrupted.
 
 TRIALS has one JSON object a line, plain or gzip: `{set, model, passed, users: [[calls before, text]], calls: [{name,
-args, result, error}]}`.
+args, result, error}]}`. RECORDED is a folder with the traces of one more agent, and `sessions.json`:
+`[{session, reward}]`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from benchmarks.grounding import share
+from goldspan.mappers import read_sessions
 from goldspan.scoring import Capture, Session, ToolCall, Turn
-from goldspan.scoring.metrics.argument_profile import FEWEST_SESSIONS, Profile, ToolParameterProfile, learn
+from goldspan.scoring.metrics.answers import AnswerGrounding
+from goldspan.scoring.metrics.argument_profile import FEWEST_SESSIONS, RULES, Profile, ToolParameterProfile, learn
 from goldspan.scoring.metrics.judge import JudgeAnswer, Question, ToolParameterAccuracy
+from goldspan.scoring.metrics.repetition import ToolCallRepetition
 from goldspan.scoring.sessions import Content
-from goldspan.scoring.verdict import MetricCall, MetricScore
+from goldspan.scoring.verdict import Finding, MetricCall, MetricScore
 
 SESSIONS, MISTAKES = 200, 30
 SECOND = 1_000_000_000
@@ -429,17 +433,23 @@ _CORRUPTIONS: Mapping[str, Callable[[dict[str, Any], str, Sequence[Session], ran
 }
 
 
-def print_profiles(path: Path) -> None:
+def read_recorded(folder: Path) -> list[Run]:
+    """Read the recorded sessions of one agent."""
+    passed = {one["session"]: one["reward"] >= 1 for one in json.loads((folder / "sessions.json").read_text("utf-8"))}
+    return [Run(one, passed[one.id]) for path in folder.glob("*.jsonl.gz") for one in read_sessions(path)]
+
+
+def print_profiles(path: Path, recorded: Path | None = None) -> None:
     """Print false alarms of passing sessions and recall by kind, each agent by the profile of its other sessions."""
-    agents = read_trials(path)
-    print("\nprofiles of real agents: learnt from three quarters of the sessions, judged on the others")
+    agents = read_trials(path) | ({recorded.name: read_recorded(recorded)} if recorded else {})
+    print("\nprofiles of real agents: learnt from half of the sessions, judged on the others")
     print(f"{'agent':24}{'learnt':>7}  {'flagged passing sessions':28}{'recall':28}hard rules alone: flagged, recall")
     total: Counter[str] = Counter()
     by_kind: Counter[tuple[str, bool]] = Counter()
     for name, runs in sorted(agents.items()):
         sums = _judged(runs, by_kind)
         total += sums
-        print(_line(name, len(runs) * 3 // 4, sums))
+        print(_line(name, len(runs) // 2, sums))
     print(_line("all", 0, total))
     words = [f"{kind} {by_kind[kind, True]}/{by_kind[kind, True] + by_kind[kind, False]}" for kind in _CORRUPTIONS]
     print("  found by kind: " + ", ".join(words))
@@ -457,8 +467,7 @@ def trusted(profile: Profile) -> Profile:
     return replace(profile, sessions=dict.fromkeys(profile.sessions, FEWEST_SESSIONS))
 
 
-_PARTS = 4
-HARD = ("type", "not_passed", "origin", "passed")
+_PARTS = 2
 
 
 def _judged(runs: Sequence[Run], by_kind: Counter[tuple[str, bool]]) -> Counter[str]:
@@ -476,12 +485,12 @@ def _judged(runs: Sequence[Run], by_kind: Counter[tuple[str, bool]]) -> Counter[
             if one.passed:
                 sums["passing"] += 1
                 sums["alarms"] += bool(before)
-                sums["hard alarms"] += any(kind in HARD for _, _, _, kind in before)
+                sums["hard alarms"] += any(kind in RULES for _, _, _, kind in before)
             for kind, bad in _corruptions(one.session, others, chance):
                 new = found_by(metric, bad) - before
                 sums["bad"] += 1
                 sums["found"] += bool(new)
-                sums["hard found"] += any(of in HARD for _, _, _, of in new)
+                sums["hard found"] += any(of in RULES for _, _, _, of in new)
                 by_kind[kind, bool(new)] += 1
     return sums
 
@@ -494,6 +503,44 @@ def found_by(metric: ToolParameterProfile, session: Session) -> set[tuple[int, i
             findings = call.findings if isinstance(call, MetricScore | MetricCall) else ()
             found |= {(at, index, one.path, one.kind) for one in findings if one.failed}
     return found
+
+
+def print_other_findings(paths: Sequence[Path]) -> None:
+    """Print how many failed and passed sessions have a repetition, or an answer with a value from nowhere."""
+    runs = [run for of_agent in read_trials(paths[0]).values() for run in of_agent]
+    runs += [run for folder in paths[1:] for run in read_recorded(folder)]
+    of = Counter(run.passed for run in runs)
+    having: Counter[tuple[str, bool]] = Counter()
+    answers: Counter[str] = Counter()
+    for run in runs:
+        kinds = {one.kind for _, one in _findings_of(ToolCallRepetition(), run.session)}
+        having.update((kind, run.passed) for kind in kinds)
+        for at, turn in enumerate(run.session.turns):
+            score = AnswerGrounding()(replace(run.session, turns=run.session.turns[: at + 1])).turns[at]
+            if not isinstance(score, MetricScore) or score.score is None:
+                continue
+            answers["answers"] += 1
+            answers["flagged"] += score.score < 1
+            text = str(turn.answer.value)
+            changed = re.sub(r"\d(?=\d{0,2}\b)", lambda found: str((int(found[0]) + 3) % 10), text)
+            if changed != text and score.score == 1:
+                turns = (*run.session.turns[:at], replace(turn, answer=Content(changed, Capture.CAPTURED)))
+                again = AnswerGrounding()(replace(run.session, turns=turns)).turns[at]
+                answers["changed"] += 1
+                answers["found"] += isinstance(again, MetricScore) and again.score is not None and again.score < 1
+    print("\nrepetitions: sessions that have one")
+    for kind in ("retry_unchanged", "identical", "loop", "reworded"):
+        print(
+            f"  {kind:18} failed {share(having[kind, False], of[False])}  passed {share(having[kind, True], of[True])}"
+        )
+    print(f"answers with a value from nowhere: {share(answers['flagged'], answers['answers'])}")
+    print(f"answers with other digits found:   {share(answers['found'], answers['changed'])}")
+
+
+def _findings_of(metric: ToolCallRepetition, session: Session) -> Iterator[tuple[int, Finding]]:
+    for at, turn in enumerate(metric(session).turns):
+        for call in turn.calls if isinstance(turn, MetricScore) else ():
+            yield from ((at, one) for one in (call.findings if isinstance(call, MetricScore) else ()))
 
 
 def print_learning_curve() -> None:
@@ -576,8 +623,9 @@ def main(arguments: list[str]) -> int:
     """Print everything."""
     if "--only-profiles" not in arguments:
         print_production()
-    for path in (Path(one) for one in arguments if not one.startswith("--")):
-        print_profiles(path)
+    if paths := [Path(one) for one in arguments if not one.startswith("--")]:
+        print_profiles(*paths)
+        print_other_findings(paths)
     print_learning_curve()
     print_questions()
     print_cost()

@@ -368,16 +368,23 @@ def test_the_numbers_are_those_of_the_agent(prometheus: Prometheus) -> None:
 
 
 def test_what_fails_without_goldens_is_told_by_tool_argument_and_finding(prometheus: Prometheus) -> None:
-    failed = {
-        (labels["metric"], labels["argument"], labels["finding"])
-        for one in prometheus.ask(asked("without-goldens: Failed arguments A"))
-        for labels in [one["metric"]]
-    }
+    panel = "without-goldens: Findings, the rarest and worst first"
+    failed, shares = (
+        {
+            (labels["metric"], labels["argument"], labels["finding"]): float(one["value"][1])
+            for one in prometheus.ask(asked(f"{panel} {query}"))
+            for labels in [one["metric"]]
+        }
+        for query in "AB"
+    )
+    assert failed.keys() == shares.keys()
+    assert all(0 <= rank <= 1 for rank in failed.values())
+    assert all(failed[one] == 0 or share <= 0.5 for one, share in shares.items()), "what most calls have comes last"
     assert {
         ("tool_parameter_grounding", "city", "none"),
         ("tool_parameter_schema", "when", "missing"),
         ("tool_call_repetition", "(call)", "loop"),
-    } <= failed
+    } <= failed.keys()
     [passing] = prometheus.ask(asked("without-goldens: Sessions that pass grounding, by service and version A"))
     assert passing["metric"] == {"service_name": "travel", "service_version": "2.1.0"}
     assert 0.2 < float(passing["value"][1]) < 0.8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from benchmarks.production import Simulated, simulate, write_traces
 from goldspan.scoring.errors import FileError, MetricError
 from goldspan.scoring.metrics.argument_profile import Profile, ToolParameterProfile, learn, shape
 from goldspan.scoring.metrics.grounding import ToolParameterGrounding
@@ -20,6 +22,7 @@ from goldspan.scoring.metrics.session_metrics import choose_metrics
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Finding, MetricScore, Reason
 from rigs.command_line import Run, runner
+from rigs.repository import ROOT
 from rigs.trace_requests import turn_request, write_lines
 
 
@@ -232,3 +235,36 @@ def test_the_command_learns_and_every_door_can_score_by_it(goldspan: Run, tmp_pa
     [metric] = [one for one in session["metrics"] if one["name"] == "tool_parameter_profile"]
     [finding] = metric["turns"][0]["calls"][0]["findings"]
     assert (finding["path"], finding["kind"], finding["failed"]) == ("/amount", "type", True)
+
+
+def with_another_prompt(session: Simulated) -> Simulated:
+    """The session of an agent that names the currency of amounts, and no reason."""
+
+    def changed(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if tool != "refund":
+            return arguments
+        kept = {name: value for name, value in arguments.items() if name != "reason"}
+        return kept | {"amount": f"{arguments['amount']} EUR"}
+
+    turns = [
+        (asked, [(tool, changed(tool, arguments), result) for tool, arguments, result in calls], answer)
+        for asked, calls, answer in session.turns
+    ]
+    return session._replace(turns=turns)
+
+
+def test_a_changed_prompt_is_a_diff_that_the_page_shows(goldspan: Run, tmp_path: Path) -> None:
+    """`docs/metrics.md` has it line by line; lines between its parts are left out there."""
+    write_traces(simulate(1, 200, 0), tmp_path / "before.jsonl")
+    write_traces([with_another_prompt(one) for one in simulate(2, 200, 0)], tmp_path / "after.jsonl")
+    for name in ("before", "after"):
+        assert goldspan("profile", "learn", f"{name}.jsonl", "-o", f"{name}.yaml").exit_code == 0
+    before, after = ((tmp_path / f"{name}.yaml").read_text("utf-8").splitlines() for name in ("before", "after"))
+    differing = iter(difflib.unified_diff(before, after, n=1, lineterm=""))
+    page = (ROOT / "docs/metrics.md").read_text("utf-8")
+    shown = page.split("```diff\n")[1].split("\n```")[0].splitlines()
+    assert len(shown) > 10
+    for line in shown:
+        assert any(one == line or one.startswith(line + " ") for one in differing), line
+    said = goldspan("compare", "before.yaml", "after.yaml")
+    assert "refund/reason: passed always in 200 of 200 sessions, then in 0 of 200" in said.stdout + said.stderr

@@ -30,7 +30,11 @@ from goldspan.scoring.wording import counted, printable
 SCHEMA, REPETITION = "tool_parameter_schema", "tool_call_repetition"
 _SEVERITY = {SCHEMA: 1.0, GROUNDING: 0.9, PROFILE_METRIC: 0.8, REPETITION: 0.2}
 _OTHERS = 0.7
-_SEVERITY_OF_DEVIATION = {"type": 0.9, "not_passed": 0.9, "origin": 0.9, "shape": 0.6, "sign": 0.6, "equals": 0.5}
+_SEVERITY_OF_DEVIATION = {
+    **dict.fromkeys(map(str, argument_profile.RULES), 0.9),
+    **dict.fromkeys(("usual_origin", "passed", "shape", "sign"), 0.6),
+    "equals": 0.5,
+}
 SYSTEMATIC_WORDS = "most sessions have it, so it tells of the agent and not of a mistake"
 _WEAK = frozenset((REPETITION,))
 """Metrics whose findings right sessions have as often: a rare one fails nothing."""
@@ -154,14 +158,12 @@ def rank_findings(results: Sequence[SessionResult]) -> RankedFindings:
     for index, result in enumerate(results):
         name = "" if result.session is None else result.session.id
         in_session: set[tuple[str, str, str]] = set()
-        for metric in () if result.has_golden else result.metrics:
-            for turn, call in judged_calls(metric):
-                tool = call.call.name
-                agent = _agent_of(metric, turn, call)
-                in_session.add((metric.name, agent, tool))
-                for one in call.failures:
-                    key = metric.name, agent, argument_name(tool, one.path), one.kind
-                    places.setdefault(key, []).append(Place(index, name, turn, call, one))
+        for metric, turn, call in _judged_without_golden(result):
+            agent, tool = _agent_of(metric, turn, call), call.call.name
+            in_session.add((metric.name, agent, tool))
+            for one in call.failures:
+                key = metric.name, agent, argument_name(tool, one.path), one.kind
+                places.setdefault(key, []).append(Place(index, name, turn, call, one))
         asked.update(in_session)
     ranked = sorted(_ranked(places, asked), key=lambda one: (-one.rank, one.argument, one.metric, one.kind))
     said: set[tuple[int, int, int, str]] = set()
@@ -172,6 +174,11 @@ def rank_findings(results: Sequence[SessionResult]) -> RankedFindings:
         if new:
             rare.append(found if len(new) == len(found.places) else replace(found, places=tuple(new)))
     return RankedFindings(tuple(rare), tuple(one for one in ranked if one.systematic))
+
+
+def _judged_without_golden(result: SessionResult) -> Iterator[tuple[MetricResult, int, MetricCall]]:
+    for metric in () if result.has_golden else result.metrics:
+        yield from ((metric, turn, call) for turn, call in judged_calls(metric))
 
 
 def _ranked(
@@ -276,29 +283,24 @@ def failing_rare(results: Sequence[SessionResult], found: RankedFindings) -> tup
     }
 
     def told(index: int, metric: MetricResult) -> MetricResult:
-        failed = False
-
         def of_call(turn: int, call: MetricCall) -> MetricCall:
-            nonlocal failed
-            mine = [(index, metric.name, turn, call.call_index, one) in rare for one in call.findings]
-            failed = failed or any(mine)
-            findings = zip(call.findings, mine, strict=True)
-            return replace(call, findings=tuple(replace(one, failed=is_rare) for one, is_rare in findings))
+            key = index, metric.name, turn, call.call_index
+            return replace(call, findings=tuple(replace(one, failed=(*key, one) in rare) for one in call.findings))
 
         turns = tuple(
             replace(turn, calls=tuple(of_call(turn.turn_index or 0, call) for call in turn.calls))
             for turn in metric.turns
         )
+        failed = any(call.failures for turn in turns for call in turn.calls)
         return replace(metric, turns=turns, verdict=replace(metric.verdict, label=Label.FAIL if failed else None))
 
     return tuple(
         result
         if result.has_golden
-        else replace(
-            result,
-            metrics=tuple(
-                one if one.threshold is not None or one.needs_golden else told(index, one) for one in result.metrics
-            ),
-        )
+        else replace(result, metrics=tuple(told(index, one) if _informs(one) else one for one in result.metrics))
         for index, result in enumerate(results)
     )
+
+
+def _informs(metric: MetricResult) -> bool:
+    return metric.threshold is None and not metric.needs_golden

@@ -145,6 +145,7 @@ _KIND_WORDS = {
     "not_passed": "not passed",
     "passed": "unusual argument",
     "origin": "no origin",
+    "usual_origin": "no origin",
     "shape": "unusual form",
     "sign": "unusual sign",
     "equals": "differs from its source",

@@ -29,7 +29,15 @@ from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.documents import MistakeCollector
 from goldspan.scoring.goldens.loading import read_document
 from goldspan.scoring.json_values import is_mapping, is_sequence, steps_of
-from goldspan.scoring.metrics.argument_profile import FEWEST_SESSIONS, Check, Family, Profile, learn
+from goldspan.scoring.metrics.argument_profile import (
+    FEWEST_SESSIONS,
+    NOT_PASSED,
+    USUAL_ORIGIN,
+    Check,
+    Family,
+    Profile,
+    learn,
+)
 from goldspan.scoring.metrics.profile_file import load_profile, profile_document
 from goldspan.scoring.ranked_findings import RankedFinding, rank_findings, with_own_profile
 from goldspan.scoring.result_words import GROUNDING
@@ -157,7 +165,7 @@ def _settled(known: Profile, one: RankedFinding) -> Profile:
         return replace(known, generated=known.generated | {one.argument})
     place = one.places[0]
     path = "".join("/*" if step.isdecimal() else f"/{step}" for step in steps_of(place.finding.path))
-    family = Family.PASSED if one.kind == "not_passed" else Family(one.kind)
+    family = {NOT_PASSED: Family.PASSED, USUAL_ORIGIN: Family.ORIGIN}.get(one.kind) or Family(one.kind)
     check = Check(one.agent, place.call.call.name, path, family)
     return replace(known, off=known.off | {check})
 

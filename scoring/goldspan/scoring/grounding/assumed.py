@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from goldspan.scoring.grounding.codes import is_currency
 from goldspan.scoring.grounding.conversation import Conversation
+from goldspan.scoring.grounding.dates import full_name, is_range_name
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
 from goldspan.scoring.grounding.quantities import as_number
 
@@ -19,6 +21,7 @@ _COUNTS = frozenset((
     "number", "count", "quantity", "amount", "num", "adults", "children", "infants", "passengers", "guests", "people",
     "persons", "seats", "tickets", "rooms", "size", "min", "minimum", "level",
 ))  # fmt: skip
+_PEOPLE_COUNTED = frozenset(("passengers", "guests", "people", "persons", "adults", "travelers", "party", "seats"))
 _COORDINATES = frozenset(("latitude", "longitude", "lat", "lon", "lng", "coordinates"))
 _PEOPLE = ("user", "assistant")
 _MOST_PASSAGES = 50
@@ -28,14 +31,17 @@ _RANGE = re.compile(r"between|from|rang|scale|minimum|maximum|lowest|highest|at 
 _LAST_LATIN = "\u024f"
 
 
-def assumed(leaf: Leaf, conversation: Conversation, passages: int) -> Origin | None:
+def assumed(leaf: Leaf, conversation: Conversation, passages: int, *, is_choice: bool) -> Origin | None:
     """Return why an agent may have chosen a value; none if what was said is all that it can come from."""
     value = leaf.value
     if isinstance(value, (int, float)):
         return _assumed_number(leaf, value, conversation, passages)
     text = text_of_leaf(value)
     words = text.isascii() and not any(map(str.isdigit, text)) and "@" not in text
-    if words and _in_other_letters(conversation, passages):
+    is_day = is_range_name(full_name(text.casefold()))
+    if words and is_choice and not is_day and conversation.is_foreign(passages):
+        return Origin(Kind.ASSUMED, "a choice in another language than what was said")
+    if words and not is_currency(text) and _in_other_letters(conversation, passages):
         return Origin(Kind.ASSUMED, "in other letters than what was said")
     if 2 < len(text) < 6 and text.isupper() and text.isalpha():
         at = _named_by(text, conversation, passages)
@@ -46,16 +52,23 @@ def assumed(leaf: Leaf, conversation: Conversation, passages: int) -> Origin | N
 def _assumed_number(leaf: Leaf, value: float, conversation: Conversation, passages: int) -> Origin | None:
     if value in (0, 1) and name_says(leaf.path, _COUNTS):
         return Origin(Kind.ASSUMED, "none or one, where no number was said")
+    others_counted = name_says(leaf.path, _PEOPLE_COUNTED) and conversation.number(value - 1, passages) is not None
+    if others_counted and any(conversation.was_said(word, passages) for word in ("me", "myself")):
+        return Origin(Kind.ASSUMED, "those who were counted, and the one who speaks")
     description = leaf.schema.get("description")
     if isinstance(description, str) and _RANGE.search(description.lower()):
         numbers = [as_number(word) for word in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)", description)]
         if value in numbers:
             return Origin(Kind.ASSUMED, "a limit of its range")
-    if abs(value) <= 180 and name_says(leaf.path, _COORDINATES):
-        spoken = conversation.in_english(passages) or conversation
-        if not any(spoken.was_said(word, passages) for word in _COORDINATES):
-            return Origin(Kind.ASSUMED, "the place of something that was named")
-    return None
+    is_place = (
+        abs(value) <= 180 and name_says(leaf.path, _COORDINATES) and not _speaks_of_coordinates(conversation, passages)
+    )
+    return Origin(Kind.ASSUMED, "the place of something that was named") if is_place else None
+
+
+def _speaks_of_coordinates(conversation: Conversation, passages: int) -> bool:
+    spoken = conversation.in_english(passages) or conversation
+    return any(spoken.was_said(word, passages) for word in _COORDINATES)
 
 
 def _in_other_letters(conversation: Conversation, passages: int) -> bool:

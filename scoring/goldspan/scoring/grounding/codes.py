@@ -60,6 +60,11 @@ def _records() -> Iterator[tuple[str | None, ...]]:
     yield from _currencies()
 
 
+def is_currency(code: str) -> bool:
+    """Whether a text is the code of a currency, whose name is known in other languages, too."""
+    return len(code) == 3 and code.isupper() and any(code == one for one, _ in _currencies())
+
+
 def _currencies() -> Iterator[tuple[str, str]]:
     if find_spec("pycountry") is not None:
         pycountry: Any = import_module("pycountry")

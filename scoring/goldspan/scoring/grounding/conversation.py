@@ -12,9 +12,9 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from goldspan.scoring.grounding import dates
-from goldspan.scoring.grounding.languages import in_english
-from goldspan.scoring.grounding.quantities import OPERATORS, Computed, Quantity, bounds_of, quantities_of
-from goldspan.scoring.grounding.words import letters_in, normalised, stem, words_of
+from goldspan.scoring.grounding.languages import in_english, is_foreign
+from goldspan.scoring.grounding.quantities import CENT, OPERATORS, Computed, Quantity, bounds_of, quantities_of
+from goldspan.scoring.grounding.words import UNITS, letters_in, normalised, stem, words_of
 from goldspan.scoring.json_values import is_mapping, is_sequence, loads
 
 _MOST_INSTRUCTIONS = 20
@@ -24,6 +24,13 @@ _OPERANDS = 20
 """So many of the latest numbers are computed with."""
 _TRIED = 500
 """So many places of the rarest word of a phrase are tried."""
+
+
+_LEAST_JOINED, _MOST_JOINED = 6, 40
+"""Letters of an identifier that may have been told in pieces."""
+_REPEATED = {"double": 2, "triple": 3, "treble": 3}
+_SPOKEN_DIGITS = {word: str(number) for word, number in UNITS.items() if number < 10} | {"oh": "0", "o": "0"}
+"""How people tell a number digit by digit."""
 
 
 class Passage(Struct, frozen=True, gc=False):
@@ -171,6 +178,12 @@ class Conversation:
                 self._english.add(Passage(self.passages[at].kind, english or self.texts[at]))
         return self._english
 
+    def is_foreign(self, passages: int) -> bool:
+        """Whether what a person said last is in a language other than English."""
+        said = (at for at in range(passages - 1, -1, -1) if self.passages[at].kind == "user")
+        at = next(said, None)
+        return at is not None and is_foreign(self.texts[at], set(self._words[self._starts[at] : self.end(at + 1)]))
+
     def end(self, passages: int) -> int:
         """Return the position at which the first so many passages end."""
         return self._starts[passages] if passages < len(self._starts) else len(self._words)
@@ -262,6 +275,33 @@ class Conversation:
         found = self._joined.find(f" {' '.join(wanted)} ", 0, stop)
         return self._starts[bisect_right(self._joined_starts, found) - 1] if found >= 0 else None
 
+    def joined_at(self, wanted: str, end: int) -> int | None:
+        """Return where a text with digits stands before a position, in pieces or in one: `DE89 3704`, `0 double 7`."""
+        if not _LEAST_JOINED <= len(wanted) <= _MOST_JOINED or not any(map(str.isdigit, wanted)):
+            return None
+        if (found := self.word_at(wanted, end)) is not None:
+            return found
+        beginnings = [wanted[:stop] for stop in range(1, len(wanted))]
+        if wanted[0].isdigit():
+            beginnings += [*_REPEATED, *(word for word, digit in _SPOKEN_DIGITS.items() if digit == wanted[0])]
+        starts = (at for one in beginnings for at in self._positions.get(one, ())[:_TRIED] if at < end)
+        return next((at for at in starts if self._is_joined(wanted, at, end)), None)
+
+    def _is_joined(self, wanted: str, at: int, end: int) -> bool:
+        """Whether the words from a position on, put together, are a text."""
+        times = 1
+        while wanted and at < end:
+            word = self._words[at]
+            at += 1
+            if word in _REPEATED:
+                times = _REPEATED[word]
+                continue
+            said, times = _SPOKEN_DIGITS.get(word, word) * times, 1
+            if not said or not wanted.startswith(said):
+                return False
+            wanted = wanted[len(said) :]
+        return not wanted
+
     def initials_at(self, initials: str, end: int) -> int | None:
         """Return where words stand one after the other that begin with some letters, if that is before a position."""
         count = len(initials)
@@ -315,6 +355,19 @@ class Conversation:
             numbers = self.latest_numbers(passages, _OPERANDS)
             self._computed = passages, (Computed([*filter(None, said), *shares, *numbers]), bool(said or shares))
         return self._computed[1]
+
+    def share(self, value: float, passages: int) -> bool:
+        """Whether a number with a fraction is the percentage that people speak of, of a number that is known."""
+        if value == int(value):
+            return False
+        percents = [one.value / 100 for one, _ in self.quantities(passages, 20) if one.unit in _PERCENT]
+        numbers = self.latest_numbers(passages, _OPERANDS) if percents else ()
+        return any(
+            abs(part * number - value) <= CENT
+            for percent in percents
+            for part in (percent, 1 - percent, 1 + percent)
+            for number in numbers
+        )
 
     def bound(self, value: int, passages: int) -> int | None:
         """Return the first passage whose `less than` or `more than` has a whole number as its last one."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from datetime import date
+from itertools import chain
 from typing import NamedTuple
 
 from goldspan.scoring.grounding.words import UNITS, letters_in, normalised, words_of
@@ -50,7 +51,7 @@ _DAY_RANGE = re.compile(
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 _DAY_LIST = re.compile(r"(\d(?<!\w\d)\d?)(?:st|nd|rd|th)\b")
 _TIME = re.compile(
-    r"(?P<hour>\d(?<![\d:.]\d)\d?)(?:[:.h](?P<minute>\d{2}))?(?::(?P<second>\d{2}))?(?:\.\d+)?\s*(?P<half>[ap]\.?\s?m\b\.?)?"
+    r"(?P<hour>\d(?<![\d:.]\d)\d?)(?:[:.h](?P<minute>\d{2}))?(?::(?P<second>\d{2}))?(?:\.\d+)?(?:ish\b)?\s*(?P<half>[ap]\.?\s?m\b\.?)?"
 )
 _MINUTES = re.compile(r"[:.h](?<=\d.)\d\d")
 _BEFORE_HOURS = ("at", "by", "around", "about", "from", "until", "till", "to", "before", "after", "and", "between")
@@ -60,7 +61,8 @@ _PART_OF_DAY = re.compile(r"\s*(?:o'?clock|(?:in the|at|this) (?:morning|afterno
 _CLOCK_BEFORE = re.compile(rf"\b(?:{'|'.join(_BEFORE_HOURS)})\s*$")
 _LATER_HALF = re.compile(r"\W*(?:in the |at |this )?(?:afternoon|evening|night)")
 _EARLIER_HALF = re.compile(r"\W*in the morning")
-_QUARTERS = re.compile(r"\b(half|quarter)\s+(past|to)\s+(\w+)")
+_QUARTERS = re.compile(r"\b(?:(half|quarter)\s+(past|to)|(?<!past )(?<!to )half)\s+(\w+)")
+"""`half past six`; `half six`, as the British say it."""
 _NAMED_TIMES = {"noon": (12, 0), "midday": (12, 0), "midnight": (0, 0)}
 _NAMED_TIME = re.compile(rf"\b(?:{'|'.join(_NAMED_TIMES)})\b")
 _HOURS = {name: number for name, number in UNITS.items() if 1 <= number <= 12}
@@ -94,21 +96,17 @@ def days_of(text: str, letters: Set[str]) -> Iterator[Day]:
     """
     separated = _SEPARATED.search(text) is not None
     named, listed = not letters.isdisjoint(_MONTHS), not letters.isdisjoint(_ORDINALS)
-    for pattern in (_ISO, _COMPACT) if separated else (_COMPACT,):
-        for match in pattern.finditer(text):
-            yield from _checked(int(match["year"]), int(match["month"]), int(match["day"]))
-    if not (separated or named or listed):
-        return
+    for match in chain(_ISO.finditer(text) if separated else (), _COMPACT.finditer(text)):
+        yield from _checked(int(match["year"]), int(match["month"]), int(match["day"]))
     if separated:
         yield from _in_either_order(text)
-    for pattern in (_MONTH_DAY, _DAY_MONTH) if named else ():
-        for match in pattern.finditer(text):
-            yield from _checked(int(match["year"] or 0), _MONTHS[match["month"]], int(match["day"]))
-    for pattern in (_NUMBER_YEAR, _YEAR_NUMBER) if separated else ():
-        for match in pattern.finditer(text):
-            if 1 <= int(match["month"]) <= 12:
-                yield Day(int(match["year"]), int(match["month"]), 0)
-    yield from _with_parts_missing(text, named=named, listed=listed)
+    for match in chain(_MONTH_DAY.finditer(text), _DAY_MONTH.finditer(text)) if named else ():
+        yield from _checked(int(match["year"] or 0), _MONTHS[match["month"]], int(match["day"]))
+    for match in chain(_NUMBER_YEAR.finditer(text), _YEAR_NUMBER.finditer(text)) if separated else ():
+        if 1 <= int(match["month"]) <= 12:
+            yield Day(int(match["year"]), int(match["month"]), 0)
+    if named or listed:
+        yield from _with_parts_missing(text, named=named, listed=listed)
 
 
 _WORDS_OF_DATES = frozenset((*_MONTHS, *_WEEKDAYS, *_ORDINALS, "t", "z", "utc", "gmt", "of", "at", "am", "pm"))
@@ -173,7 +171,7 @@ def _times_by_quarters(match: re.Match[str]) -> Iterator[tuple[int, int]]:
     named = _HOURS.get(match[3]) or (int(match[3]) if match[3].isdecimal() else None)
     if named is None:
         return
-    minute = 30 if match[1] == "half" else 15
+    minute = 15 if match[1] == "quarter" else 30
     if match[2] == "to":
         named, minute = named - 1, 60 - minute
     yield from _halves(named, minute, None, match.string[match.end() : match.end() + 24])
@@ -213,7 +211,7 @@ _SPAN = re.compile(
 )
 _OFFSET_WORDS = frozenset((
     "today", "tonight", "now", "current", "currently", "this", "day", "immediately", "tomorrow", "overnight",
-    "yesterday", "night",
+    "yesterday", "night", "tmrw", "tmr", "tmw", "tomoz", "tomo", "moro",
 ))  # fmt: skip
 _WEEKDAY_WORDS = frozenset(f"{name}{ending}" for name in _WEEKDAYS for ending in ("", "s"))
 _UNITS = frozenset(
@@ -222,6 +220,15 @@ _UNITS = frozenset(
 _COUNTS = {"a": 1, "an": 1, "couple of": 2, "few": 3} | _HOURS
 _NAMES = ((*_WEEKDAYS,), (*_MONTHS,))
 _NUMBERED = {**_WEEKDAYS, **_MONTHS}
+_SHORT_DAYS: dict[str, str] = {name[:2]: name for name in _WEEKDAYS if name.endswith("day")}
+"""Weekdays as calendars write them; in what people write they are other words."""
+
+
+def full_name(name: str) -> str:
+    """Return a weekday in full if it is one in two letters."""
+    return _SHORT_DAYS.get(name, name)
+
+
 _NAMED_RANGE = re.compile(
     r"\b(?:({0})s?\s*(?:-|\u2013|to|through|thru|until|till)\s*({0})s?|({1})\s*(?:-|\u2013|to|through|thru|until|till)\s*({1}))\b".format(
         *("|".join(sorted(names, key=len, reverse=True)) for names in _NAMES)
@@ -263,10 +270,22 @@ _OFFSETS = (
         0,
     ),
     (re.compile(r"\bday after tomorrow\b"), 2),
-    (re.compile(r"\b(tomorrow|next day|following day|day after(?! tomorrow)|overnight)\b"), 1),
+    (
+        re.compile(r"\b(tomorrow|tmrw|tmr|tmw|tomoz?|2moro|next day|following day|day after(?! tomorrow)|overnight)\b"),
+        1,
+    ),
     (re.compile(r"\bday before yesterday\b"), -2),
     (re.compile(r"\b(yesterday|day before|previous day|last night)\b"), -1),
 )
+
+
+_REACHES = {
+    "weekend": (range(-9, 1), range(16)),
+    "week": (range(-14, 1), range(15)),
+    "month": (range(-1, 0), range(2)),
+    "year": (range(-1, 1), range(2)),
+}
+"""How far a day may be in days, months or years, before or after the day on which `next week` and the like are said."""
 
 
 class RelativeDay(NamedTuple):
@@ -280,28 +299,38 @@ class RelativeDay(NamedTuple):
 
     def lead(self, base: date, wanted: date) -> bool:
         """Whether the words can mean a day, said on a base."""
-        delta = (wanted - base).days
-        months = (wanted.year - base.year) * 12 + wanted.month - base.month
-        back, number = self.number < 0, self.number
+        delta, years = (wanted - base).days, wanted.year - base.year
+        months = years * 12 + wanted.month - base.month
+        if self.unit in _REACHES:
+            reached = {"month": months, "year": years}.get(self.unit, delta)
+            before, after = _REACHES[self.unit]
+            return reached in (before if self.number < 0 else after) and (
+                self.unit != "weekend" or wanted.weekday() in (4, 5, 6)
+            )
         match self.unit:
             case "day":
-                return delta == number
+                return delta == self.number
             case "weekday":
-                return abs(delta) <= 14 and wanted.weekday() == number
-            case "weekend":
-                return wanted.weekday() in (4, 5, 6) and (-9 <= delta <= 0 if back else 0 <= delta <= 15)
-            case "week":
-                return -14 <= delta <= 0 if back else 0 <= delta <= 14
-            case "month":
-                return months in ((-1,) if back else (0, 1))
-            case "year":
-                return wanted.year - base.year in ((-1, 0) if back else (0, 1))
+                return abs(delta) <= 14 and wanted.weekday() == self.number
             case "quarter":
                 return abs(months) <= 6
             case "days":
-                return abs(delta) in (number, number - 1)
+                return abs(delta) in (self.number, self.number - 1)
             case _:
-                return abs(months) == number and abs(wanted.day - base.day) <= 1
+                return abs(months) == self.number and abs(wanted.day - base.day) <= 1
+
+
+def weeks_of(words: Iterable[RelativeDay]) -> set[int]:
+    """Return the days in the weeks from now that words tell, which a weekday may stand beside: `Friday in 3 weeks`."""
+    return {one.number for one in words if one.unit == "days" and one.number >= 14 and one.number % 7 == 0}
+
+
+def may_lead(words: Iterable[RelativeDay], wanted: date) -> bool:
+    """Whether words can mean a day if they were said within 15 days of it, or tell of months and years."""
+    near = [date.fromordinal(min(max(wanted.toordinal() - one, 1), date.max.toordinal())) for one in range(-15, 16)]
+    return any(
+        one.unit in ("month", "quarter", "year") or any(one.lead(base, wanted) for base in near) for one in words
+    )
 
 
 def relative_days_of(text: str, letters: Set[str]) -> Iterator[RelativeDay]:

@@ -17,7 +17,7 @@ months) is in tables: here, in `words.py`, `quantities.py` and `dates.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from itertools import chain, groupby
 from math import e, isfinite, pi
@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from goldspan.scoring.grounding.assumed import assumed
 from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
-from goldspan.scoring.grounding.dates import Day, days_of, times_of
+from goldspan.scoring.grounding.dates import Day, days_of, full_name, may_lead, times_of, weeks_of
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
 from goldspan.scoring.grounding.quantities import (
     ABBREVIATIONS,
@@ -66,6 +66,8 @@ _OFFERED_BEFORE = 300
 _UNSPACED = "\u0e00"
 """From this letter on are the scripts that put no spaces between words, and Korean's, which puts endings to them."""
 _ENDS = frozenset(("end", "until", "finish", "stop"))
+_DAYS_AFTER_MONTH = 3
+"""The last week of a month may end so many days after it."""
 _USUAL_MINUTES = (30, 60, 90, 120)
 _LARGEST_EXACT = 2**53
 """Beyond it an integer is an identifier, whose digits count."""
@@ -76,8 +78,14 @@ _EXPRESSION = re.compile(r"(?=.*[*+^(=])[\d\s.,+*/^()=<>%-]+")
 _RANGE = re.compile(r"(\d[\d,.]*)\s?[-\u2013~]\s?(\d[\d,.]*)")
 _LONGEST_INTEGER = 4_096
 """Bits of an integer that is written as text."""
+_LONG_RUN = re.compile(r"(?<![\d.t])\d{5,}")
+_DIGITS_OF_MOMENTS = (8, 12, 14)
+"""So many digits in a row are a date, or a date with a time; others are of an identifier that begins like one."""
+_LONGEST_PREFIX = 2
+_LED_FROM = 50
 _LONGEST_NEAR = 40
 """Letters of a word that may be a spelling of another."""
+_NOT_CERTAIN = (Kind.UNKNOWN, Kind.ASSUMED)
 _MAPPED = r"['\"`)]*\s*(?:for|=|:|-|refers to|means|is|stands for|represents|to)\s+"
 
 
@@ -103,7 +111,9 @@ class OriginFinder:
         if self._in_english is not None:
             found = self._in_english.explained(leaf)
             found = replace(found, rule="translation") if found.rule == "literal" else found
-        return (assumed(leaf, self._conversation, self._passages) or found) if found.kind is Kind.NONE else found
+        if found.kind is not Kind.NONE or found.rule == "other choice":
+            return found
+        return assumed(leaf, self._conversation, self._passages, is_choice=found.rule == "choice") or found
 
     def explained(self, leaf: Leaf) -> Origin:
         """Return the origin that a rule gives for a leaf, in the words that were said."""
@@ -147,10 +157,10 @@ class OriginFinder:
 
     def _chosen(self, leaf: Leaf, offered: Sequence[Any]) -> Origin:
         """Return the origin of one of the values that a schema offers, which nothing before the call speaks of."""
-        if leaf.required and "default" not in leaf.schema:
-            return Origin(Kind.NONE, "choice")
-        other = next((one for one in offered if one != leaf.value and self._named(text_of_leaf(one))), None)
-        return Origin(Kind.SCHEMA, "enum") if other is None else Origin(Kind.NONE, "other choice")
+        if any(one != leaf.value and self._named(text_of_leaf(one)) for one in offered):
+            return Origin(Kind.NONE, "other choice")
+        must_be_spoken_of = leaf.required and "default" not in leaf.schema
+        return Origin(Kind.NONE, "choice") if must_be_spoken_of else Origin(Kind.SCHEMA, "enum")
 
     def _mentioned(self, text: str, description: str) -> bool:
         words = [word for word in camel_words(text) if word not in FILLERS]
@@ -236,6 +246,8 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "unit", next(place for one, place in with_unit if one is origin))
         if (found := self._whole_number(int(value)) if whole else self._constant(value)) is not None:
             return found
+        if conversation.share(value, passages):
+            return Origin(Kind.DERIVED, "share of an amount")
         is_exact = abs(value) < _LARGEST_EXACT / 4  # as a float, and so is what it gives with two like it
         return (
             Origin(Kind.DERIVED, "arithmetic") if abs(value) >= 20 and is_exact and self._is_computed(value) else None
@@ -318,7 +330,7 @@ class OriginFinder:
 
     def _made_of_known(self, text: str, words: Sequence[str], leaf: Leaf) -> Origin | None:
         """Return the origin of a text that was never said as a whole: of its words, of what it stands for."""
-        unknown = [word for word in words if not self._word(word)]
+        unknown = [word for at, word in enumerate(words) if not self._word(word) and not self._numbered(words, at)]
         identifier = _is_identifier(text)
         if not unknown and not identifier:
             return Origin(Kind.DERIVED, "words")
@@ -329,6 +341,8 @@ class OriginFinder:
                 return found
         if unknown and self._template(leaf, words, unknown):
             return Origin(Kind.DERIVED, "template")
+        if (at := self._conversation.joined_at("".join(words), self._end)) is not None:
+            return Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
         return self._identifier(words) if identifier else self._nearly_known(text, words, unknown, leaf)
 
     def _nearly_known(self, text: str, words: Sequence[str], unknown: Sequence[str], leaf: Leaf) -> Origin | None:
@@ -362,7 +376,7 @@ class OriginFinder:
     def _word(self, word: str) -> bool:
         if word in FILLERS or self._conversation.form_at(word, self._end) is not None:
             return True
-        if self._conversation.in_range(word, self._passages):
+        if self._conversation.in_range(full_name(word), self._passages):
             return True
         if word[0] >= _UNSPACED:
             return self._unspaced(word) is not None or self._pieces(word)
@@ -372,6 +386,15 @@ class OriginFinder:
         if shorts and not self._short_units().isdisjoint(shorts):
             return True
         return self._quantity(word)
+
+    def _numbered(self, words: Sequence[str], at: int) -> bool:
+        """Whether a word and the number after it were said in short: `terminal 5` for `T5`."""
+        words = words[max(0, at - words[at].isdecimal()) :]
+        return (
+            words[1:2] != []
+            and words[1].isdecimal()
+            and self._conversation.word_at(words[0][0] + words[1], self._end) is not None
+        )
 
     def _quantity(self, word: str) -> bool:
         """Whether a word is a number that was said, with a unit that was said or without."""
@@ -396,17 +419,28 @@ class OriginFinder:
 
         Its numbers, where several stand together, must have stood together: `2024-01-19` is not made of three numbers.
         """
-        conversation = self._conversation
-        for word in words:
-            if conversation.word_at(word, self._end) is None and not self._pieces(word) and not self._slice(word):
-                runs = _RUNS.findall(word)
-                if len(runs) > 1 and len(max(runs, key=len)) > 3 and all(map(self._word, runs)):
-                    continue
-                amount = _AMOUNT.fullmatch(word) is not None and self._word(word)
-                return Origin(Kind.DERIVED, "unit") if amount and len(words) == 1 else None
+        if any(not self._is_piece(word) for word in words):
+            amount = len(words) == 1 and _AMOUNT.fullmatch(words[0]) is not None and self._word(words[0])
+            return Origin(Kind.DERIVED, "unit") if amount else None
         if not self._stood_together(words):
             return None
         return Origin(Kind.DERIVED, "join" if len(words) > 1 or not self._slice(words[0]) else "slice")
+
+    def _is_piece(self, word: str) -> bool:
+        """Whether a word of an identifier is known, as a whole, in pieces, or but for the `#W` before its digits."""
+        if self._conversation.word_at(word, self._end) is not None or self._pieces(word) or self._slice(word):
+            return True
+        runs = _RUNS.findall(word)
+        long = max(runs, key=len, default="")
+        if len(runs) > 1 and len(long) > 3 and all(map(self._word, runs)):
+            return True
+        return len(runs) == 2 and len(runs[0]) <= _LONGEST_PREFIX and long.isdecimal() and self._is_told(long)
+
+    def _is_told(self, number: str) -> bool:
+        """Whether a person named an identifier by its digits alone."""
+        at = self._conversation.word_at(number, self._end) if len(number) > 4 else None
+        passages = self._conversation.passages
+        return at is not None and passages[self._conversation.passage_at(at)].kind == Kind.USER
 
     def _stood_together(self, words: Sequence[str]) -> bool:
         for digits, run in groupby(words, str.isdecimal):
@@ -470,7 +504,7 @@ class OriginFinder:
         """Return the origin of initials for a name, or of a name for initials: `LA` and `Los Angeles, CA`."""
         first = words_of(normalised(text.split(",", maxsplit=1)[0]))
         if len(first) > 1:
-            initials = "".join(word[0] for word in first)
+            initials = "".join(word if word.isdecimal() else word[0] for word in first)
             tried = [known for known in (initials, initials + "c") if known not in FILLERS]
             position = next(
                 (at for known in tried if (at := self._conversation.word_at(known, self._end)) is not None), None
@@ -502,7 +536,7 @@ class OriginFinder:
 
     def _moment(self, days: Sequence[Day], times: Sequence[tuple[int, int]], leaf: Leaf) -> Origin | None:
         origin = self._first_known(days) if days else None
-        if days and (origin is None or origin.kind is Kind.UNKNOWN):
+        if days and (origin is None or origin.kind in _NOT_CERTAIN):
             return origin
         open_end = bool(days) and times[:1] in ([(0, 0)], [(23, 59)])
         if times and not open_end and not any(map(self._time, times)):
@@ -521,7 +555,7 @@ class OriginFinder:
         exact = [day for day in days if day.day]
         found = [self._day(day) for day in exact] if exact else [self._month(day) for day in days]
         known = [origin for origin in found if origin is not None]
-        certain = any(origin.kind is not Kind.UNKNOWN for origin in known)
+        certain = any(origin.kind not in _NOT_CERTAIN for origin in known)
         return replace(known[0], kind=Kind.DERIVED) if certain else next(iter(known), None)
 
     def _time(self, time: tuple[int, int]) -> bool:
@@ -560,7 +594,17 @@ class OriginFinder:
         at = conversation.day(Day(0, 0, wanted.day), passages)
         if at is not None and self._is_month_of_talk(wanted):
             return Origin(Kind.DERIVED, "day of a month", at)
-        return self._relative_day(whole)
+        return self._relative_day(whole) or self._some_day_of(wanted)
+
+    def _some_day_of(self, wanted: Day) -> Origin | None:
+        """Return the origin of a day of a month of which a person named no day: `the last week of April`."""
+        conversation, passages = self._conversation, self._passages
+        before = wanted.month - 1 or 12 if wanted.day <= _DAYS_AFTER_MONTH else wanted.month
+        known = [(day, at) for day, at in conversation.days(passages) if day.month in (wanted.month, before)]
+        if any(day.day for day, _ in known):
+            return None
+        said = (at for _, at in known if conversation.passages[at].kind == Kind.USER)
+        return next((Origin(Kind.ASSUMED, "a day of a month that was said without one", at) for at in said), None)
 
     def _is_month_of_talk(self, wanted: Day) -> bool:
         """Whether another day of the month was said, or the call may have been made in it."""
@@ -581,21 +625,26 @@ class OriginFinder:
         return None
 
     def _relative_day(self, wanted: date) -> Origin | None:
-        conversation, passages = self._conversation, self._passages
-        known = [found for day, _ in conversation.days(passages) if day.year and (found := day.whole()) is not None]
-        relative = conversation.relative_days(passages)
-        for base in dict.fromkeys([*self._today, *known[:50]]):
+        relative = self._conversation.relative_days(self._passages)
+        for base, unit in self._days_to_lead_from(wanted) if relative else ():
             for words, at in relative:
-                if words.lead(base, wanted):
+                if unit in ("", words.unit) and words.lead(base, wanted):
                     return Origin(Kind.DERIVED, "relative date", at)
-        if not self._today and not known:
-            if any(words.unit in ("month", "quarter", "year") for words, _ in relative):
-                return Origin(Kind.UNKNOWN, "relative date, but the day of the call is unknown")
-            for delta in range(-15, 16):
-                base = date.fromordinal(min(max(wanted.toordinal() - delta, 1), date.max.toordinal()))
-                if any(words.lead(base, wanted) for words, _ in relative):
-                    return Origin(Kind.UNKNOWN, "relative date, but the day of the call is unknown")
+        dated = self._today or any(day.year and day.whole() for day, _ in self._conversation.days(self._passages))
+        if not dated and may_lead((words for words, _ in relative), wanted):
+            return Origin(Kind.UNKNOWN, "relative date, but the day of the call is unknown")
         return None
+
+    def _days_to_lead_from(self, wanted: date) -> Iterator[tuple[date, str]]:
+        """Yield the days on which relative words may be said or that they refer to, each with their unit if not any."""
+        relative = self._conversation.relative_days(self._passages)
+        known = [day for day, _ in self._conversation.days(self._passages)][:_LED_FROM]
+        yield from ((base, "") for base in self._today)
+        yield from ((found, "") for day in known if day.year and (found := day.whole()) is not None)
+        for days in weeks_of(words for words, _ in relative):
+            yield from ((base + timedelta(days=days), "weekday") for base in self._today)
+        of_year = (day._replace(year=wanted.year) for day in known if not day.year)
+        yield from ((found, "days") for day in of_year if (found := day.whole()) is not None)
 
     def _month(self, wanted: Day) -> Origin | None:
         for day, at in self._conversation.days(self._passages):
@@ -612,6 +661,8 @@ def _moment(plain: str, letters: set[str]) -> tuple[list[Day], list[tuple[int, i
     days = [day for day in days_of(plain, letters) if day.day or day.year]
     times = list(times_of(plain, letters)) if re.search(r"\d[:h]\d|\d\s?[ap]\.?m\b", plain) else []
     if not days and not times:
+        return None
+    if any(len(run) not in _DIGITS_OF_MOMENTS for run in _LONG_RUN.findall(plain)):
         return None
     rest = re.sub(r"(?<![^\W\d_])(?:t|z|utc|gmt|am|pm|of|the|st|nd|rd|th|[a-z]{3,9}day|est|pst|edt|cst)\b", "", plain)
     rest = re.sub(r"jan\w*|feb\w*|mar\w*|apr\w*|may|jun\w*|jul\w*|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*", "", rest)

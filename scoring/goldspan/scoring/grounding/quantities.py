@@ -50,7 +50,7 @@ _DIMENSIONS: tuple[dict[str, float], ...] = tuple(
         "1:month,3:quarter,12:year yr,120:decade",
         "1e-9:nm nanometer,1e-6:micrometer,0.001:mm millimeter,0.01:cm centimeter,0.0254:inch in,0.3048:foot feet ft,"
         "0.9144:yard yd,1:meter metre m,1000:km kilometer kilometre,1609.344:mile mi",
-        "0.001:mg milligram,1:g gram,28.349523:oz ounce,453.59237:lb pound,1000:kg kilogram,"
+        "0.001:mg milligram,1:g gram,28.349523:oz ounce,453.59237:lb pound,500:jin pfund,1000:kg kilo kilogram,"
         "6350.29318:stone,1e6:ton tonne",
         "0.001:ml milliliter,0.005:teaspoon,0.015:tablespoon,0.24:cup,1:l liter litre,3.785411784:gallon",
         "1:b byte,1e3:kb,1e6:mb,1e9:gb,1e12:tb",
@@ -115,6 +115,8 @@ def quantities_of(text: str, letters: Set[str]) -> list[Quantity]:
         found += _spelled(text)
     if "half" in letters:
         found += _with_a_half(text)
+    if not letters.isdisjoint(("half", "quarter", "quarters")):
+        found += _parts_of(text)
     return [quantity for quantity in found if -_LARGEST < quantity.value < _LARGEST]
 
 
@@ -195,16 +197,28 @@ def _spelled(text: str) -> Iterator[Quantity]:
         yield Quantity(total + current, "", "word")
 
 
-_AND_A_HALF = re.compile(r"\b(\w+) and a half(?: (\w+))?")
+_AND_A_HALF = re.compile(r"\b(\w+)(?: +(\w+))? +and a half\b(?: +(\w+))?")
+_PART_OF = re.compile(r"\b(?:half|(\w+) quarters?(?: of)?)(?: an?)? (\w+)")
 
 
 def _with_a_half(text: str) -> Iterator[Quantity]:
-    """Yield `two and a half`, and with what scales it: `two and a half grand`."""
+    """Yield `two and a half`, and with what scales it: `two and a half grand`, `two kilos and a half`."""
     for match in _AND_A_HALF.finditer(text):
-        number = number_word(match[1]) if not match[1].isdecimal() else int(match[1][:_LONGEST])
-        if number is not None:
-            unit = match[2] or ""
-            yield Quantity((number + 0.5) * SCALES.get(unit, 1), "" if unit in SCALES else unit, "word")
+        before = (match[2], match[1])
+        for word, unit in zip(before, (match[3], match[2]), strict=True):
+            if word and (number := int(word[:_LONGEST]) if word.isdecimal() else number_word(word)) is not None:
+                yield Quantity((number + 0.5) * SCALES.get(unit, 1), "" if unit in SCALES else unit or "", "word")
+
+
+def _parts_of(text: str) -> Iterator[Quantity]:
+    """Yield `half an hour`, `three quarters of an hour`, `half a dozen`."""
+    for match in _PART_OF.finditer(text):
+        quarters = 2 if match[1] is None else COUNTING["a"][0] if match[1] in COUNTING else number_word(match[1])
+        unit = match[2]
+        if quarters and unit in SCALES:
+            yield Quantity(quarters / 4 * SCALES[unit], "", "word")
+        elif quarters and any(singular(unit) in dimension for dimension in _DIMENSIONS):
+            yield Quantity(quarters / 4, unit, "word")
 
 
 def _begins_another(word: str, last_word: str, total: float, current: float) -> bool:
@@ -279,7 +293,7 @@ _REACH = 2e-10
 """How far apart two numbers with a fraction may be that are one, as a share of one."""
 _LEAST_APART = 0.1
 """No further apart than so, however great: every digit of an order's number counts."""
-_CENT = 0.0051
+CENT = 0.0051
 """How far an amount of money may be from what was computed, since it is rounded."""
 _DETAILED = 5
 """Significant digits of a number that does not come about by chance."""
@@ -326,7 +340,7 @@ class Computed:
 
     def of_two_in_cents(self, value: float) -> bool:
         """Whether a number is what two of them give, to the cent if it is an amount with cents."""
-        return self.of_two(value, _CENT if value != int(value) and round(value, 2) == value else 0)
+        return self.of_two(value, CENT if value != int(value) and round(value, 2) == value else 0)
 
     def of_three(self, value: float) -> bool:
         """Whether a number is what two of them and a third give."""

@@ -18,6 +18,7 @@ _ENDINGS = (
     "ic", "ly", "ed", "er", "or", "es", "en", "an", "s", "y", "e",
 )  # fmt: skip
 
+_CYRILLIC_ENDING = re.compile("(?<=..)(?:ами|ями|ого|его|ому|ему|ах|ях|ов|ев|ей|ой|ом|ем|ым|им|ых|их|[аяуюеёиыоьй])$")
 _LONGEST_WORD = 40
 """Letters of a word that has an ending."""
 
@@ -102,11 +103,15 @@ def camel_words(text: str) -> list[str]:
 
 def stem(word: str) -> str:
     """Return a word without its ending, roughly: `orders` and `ordering` are `order`."""
-    return _stem(word) if 4 <= len(word) <= _LONGEST_WORD and word.isalpha() else word
+    return _stem(word) if 3 <= len(word) <= _LONGEST_WORD and word.isalpha() else word
 
 
 @lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
+    if "\u0400" <= word[0] <= "\u04ff":
+        return _CYRILLIC_ENDING.sub("", word)
+    if len(word) < 4:
+        return word
     for _ in range(2):
         for ending in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= 3:

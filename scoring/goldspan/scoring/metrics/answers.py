@@ -9,7 +9,8 @@ answer:  "I have cancelled it."                               a failed call that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -18,7 +19,7 @@ from goldspan.scoring.grounding.context import KnownBeforeCall, SessionContext, 
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin
 from goldspan.scoring.grounding.origins import OriginFinder
-from goldspan.scoring.grounding.quantities import Computed, as_number
+from goldspan.scoring.grounding.quantities import CENT, Computed, as_number
 from goldspan.scoring.json_values import counted
 from goldspan.scoring.messages import as_text
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
@@ -38,6 +39,9 @@ _LEAST = 13
 _OPERANDS = 200
 """An amount with a fraction may follow from any two of so many: agents tell differences of prices."""
 _MOST_VALUES = 200
+_MOST_SUMMED = 50
+_FORM = re.compile(r"(\d)\1{3}")
+"""Digits of an identifier that shows what identifiers look like: `#W0000000`."""
 _OWNED_UP = re.compile(
     r"sorry|apolog|unable|fail|error|trouble|problem|issue|unfortunate|however|\bnot?\b|n[o'\u2019]t\b|\?|leider|nicht"
     r"|d[ée]sol|\bpas\b|lo siento|impossib|non |não|抱歉|无法|未能|失败|没有|不|申し訳|ません|죄송|못|не |عذر|खेद|नहीं",
@@ -99,11 +103,13 @@ def _judged(turn: Turn, known: KnownBeforeCall, conversation: Conversation) -> _
         conversation, known.passages, local_days(turn.calls[-1] if turn.calls else ToolCall(""), turn)
     )
     right, wrong = 0, list(_hidden_failures(turn, text))
-    for kind, value in _values(text):
+    values = list(_values(text))
+    amounts = [value for _, value in values if isinstance(value, float)]
+    for kind, value in values:
         origin = finder.origin(Leaf("/answer", value, {}))
         if origin.kind is Kind.NONE and isinstance(value, float) and not value.is_integer():
             numbers = conversation.latest_numbers(known.passages, _OPERANDS)
-            if Computed(numbers).of_two(value):
+            if Computed(numbers).of_two(value) or _is_total(value, amounts):
                 origin = Origin(Kind.DERIVED, "arithmetic")
         if origin.kind is not Kind.NONE:
             right += origin.kind not in (Kind.TRIVIAL, Kind.FREE_TEXT, Kind.UNKNOWN, Kind.ASSUMED)
@@ -112,13 +118,25 @@ def _judged(turn: Turn, known: KnownBeforeCall, conversation: Conversation) -> _
     return _Judged(right, right + len(wrong), tuple(wrong))
 
 
+def _is_total(value: float, amounts: Sequence[float]) -> bool:
+    """Whether an amount is the sum of amounts that the answer lists one after the other."""
+    for start in range(len(amounts)):
+        for stop, total in enumerate(accumulate(amounts[start : start + _MOST_SUMMED]), start + 1):
+            if stop > start + 1 and abs(total - value) < CENT:
+                return True
+    return False
+
+
 def _values(text: str) -> Iterator[tuple[str, str | float]]:
     seen: set[str] = set()
     for match in _VALUES.finditer(text):
         kind, said = match.lastgroup or "", match[0]
         number = as_number(said) if kind == "number" else None
         counts = number is not None and number == int(number) and number < _LEAST
-        if said not in seen and not counts and len(seen) < _MOST_VALUES:
+        is_form = (
+            kind == "id" and len({char for char in said if char.isdigit()}) == 1 and _FORM.search(said) is not None
+        )
+        if said not in seen and not counts and not is_form and len(seen) < _MOST_VALUES:
             seen.add(said)
             words = {"mail": "mail address", "id": "identifier"}
             yield words.get(kind, kind), said if number is None else number

@@ -36,7 +36,7 @@ FEWEST_SESSIONS = 100
 SYSTEMATIC = 0.3
 """What a larger share of the sessions has is no mistake of one of them."""
 _FEWEST_OF_CHECK = 5
-_LEVEL = 0.01
+_LEVEL = 0.015
 """A deviation is reported up to this chance."""
 _MOST_FIELDS = 4_000
 """Values of earlier results that arguments are compared with, the newest ones."""
@@ -72,8 +72,16 @@ _WEIGHTS = {
     Family.SHAPE: _Weight(0.15, 0.01),
     Family.EQUALS: _Weight(0.4, 0.01),
 }
+_SHARED = (Family.TYPE, Family.SHAPE, Family.SIGN, Family.ORIGIN)
+"""Families in which arguments of one name are alike, whatever the tool: `order_id` of `get_order` and of `refund`."""
 RARE = "rare"
 """Stands for what fewer than five sessions have."""
+NOT_PASSED, USUAL_ORIGIN = "not_passed", "usual_origin"
+"""Kinds of findings beside the families: an argument that is always passed, and one that mostly had an origin."""
+RULES = (Family.TYPE, NOT_PASSED, Family.ORIGIN)
+"""Kinds of findings that break a rule; right calls hardly do."""
+_FEWEST_OF_RULE = 20
+"""If none of so many sessions had a value from nowhere, fewer than one in seven of all have (95 %)."""
 _HERE, _GONE = "always", "not_always"
 _FOUND, _NOWHERE = "found", "nowhere"
 _EQUAL, _DIFFERS = "equal", "differs"
@@ -144,18 +152,41 @@ class Profile(Struct, frozen=True, dict=True):
     def chance(self, check: Check, token: str) -> float | None:
         """Return how likely a normal session has something as rare; None where too little is known."""
         counts = self.counts.get(check)
-        total = sum(counts.values()) if counts else 0
         place = check._replace(field="")
         if counts is None or place in self.off:
             return None
         own = counts.get(token, 0)
         if place in self.pinned:
             return None if own == max(counts.values()) else 0.0
-        if total < _FEWEST_OF_CHECK:
-            return None
-        as_rare = sum(count for one, count in counts.items() if count <= own or (one == RARE and own <= count))
-        rho, tolerance = _WEIGHTS[check.family]
-        return (max(0.0, as_rare - tolerance * total) + rho) / (total + 1)
+        rarities = [_rarity(check.family, counts, token)]
+        if not own and check.family in _SHARED:
+            rarities.append(_rarity(check.family, self._of_name.get(_of_name(check), {}), token))
+        return min((one for one in rarities if one is not None), default=None)
+
+    @cached_property
+    def _of_name(self) -> Mapping[Check, Mapping[str, int]]:
+        """What was counted of all arguments of a name, for the tools that few sessions call."""
+        found: dict[Check, Counter[str]] = {}
+        for check, counts in self.counts.items():
+            if check.family in _SHARED:
+                found.setdefault(_of_name(check), Counter()).update(counts)
+        return found
+
+
+def _of_name(check: Check) -> Check:
+    """Return the check of all tools' arguments of a name; an element of a list has the name of its list."""
+    steps = check.path.split("/")
+    return check._replace(tool="", path="/".join(steps[-2:] if steps[-1] == "*" else steps[-1:]))
+
+
+def _rarity(family: Family, counts: Mapping[str, int], token: str) -> float | None:
+    """Return how likely a normal session has something as rare, by what was counted; None of too few sessions."""
+    total, own = sum(counts.values()), counts.get(token, 0)
+    if total < _FEWEST_OF_CHECK:
+        return None
+    as_rare = sum(count for one, count in counts.items() if count <= own or (one == RARE and own <= count))
+    rho, tolerance = _WEIGHTS[family]
+    return (max(0.0, as_rare - tolerance * total) + rho) / (total + 1)
 
 
 def learn(sessions: Iterable[Session], tools: Mapping[str, Mapping[str, Any]] | None = None) -> Profile:
@@ -293,15 +324,13 @@ def observations(call: ToolCall, agent: str, origins: Sequence[Finding]) -> Iter
         if hidden and path and path.split("/")[1] in hidden:
             continue
         yield Observation(Check(agent, tool, path, Family.TYPE), _type(value), place)
-        if json_values.is_mapping(value):
-            for name in value:
-                step = json_values.pointer_to((str(name),))
-                yield Observation(Check(agent, tool, f"{path}{step}", Family.PASSED), _HERE, f"{place}{step}")
-        elif isinstance(value, str):
+        if isinstance(value, str):
             yield Observation(Check(agent, tool, path, Family.SHAPE), shape(value), place)
         elif json_values.is_number(value):
-            sign = "negative" if value < 0 else "positive" if value else "zero"
-            yield Observation(Check(agent, tool, path, Family.SIGN), sign, place)
+            yield Observation(Check(agent, tool, path, Family.SIGN), _sign(value), place)
+        for name in value if json_values.is_mapping(value) else ():
+            step = json_values.pointer_to((str(name),))
+            yield Observation(Check(agent, tool, f"{path}{step}", Family.PASSED), _HERE, f"{place}{step}")
     for origin in origins:
         if origin.kind not in UNJUDGED or origin.message == GENERATED:
             token = _NOWHERE if origin.failed or origin.message == GENERATED else _FOUND
@@ -323,6 +352,10 @@ def _parts(value: Any) -> Iterator[tuple[str, str, Any]]:
                 waiting.append((f"{path}{'/*' if any(map(str.isdigit, step)) else step}", f"{place}{step}", inner))
         elif json_values.is_sequence(one):
             waiting += [(f"{path}/*", f"{place}/{index}", inner) for index, inner in enumerate(one)]
+
+
+def _sign(value: float) -> str:
+    return "negative" if value < 0 else "positive" if value else "zero"
 
 
 def _type(value: object) -> str:
@@ -440,7 +473,13 @@ class Deviations:
                 passed = one.check.family is Family.PASSED
                 self._chances[key] = self._other_name(one, names) if passed else self._profile.chance(*key)
             if (chance := self._chances[key]) is not None and chance <= _LEVEL:
-                yield chance, Finding(one.path, str(one.check.family), self._words(one), failed=True)
+                yield chance, Finding(one.path, self._kind(one.check), self._words(one), failed=True)
+
+    def _kind(self, check: Check) -> str:
+        """Return the kind of a deviation; a value from nowhere breaks a rule only if none of many sessions had one."""
+        counts = self._profile.counts.get(check, {})
+        is_rule = counts.get(_FOUND, 0) >= _FEWEST_OF_RULE and not counts.get(_NOWHERE)
+        return USUAL_ORIGIN if check.family is Family.ORIGIN and not is_rule else str(check.family)
 
     def _other_name(self, one: Observation, names: _Names) -> float | None:
         """Return the chance of an argument that hardly a session has: by how many sessions have one as rare."""
@@ -472,7 +511,7 @@ class Deviations:
             chance = (max(0.0, counts[_GONE] - tolerance * total) + rho) / (total + 1)
             if chance <= _LEVEL or parent._replace(path=path, family=Family.PASSED) in self._profile.pinned:
                 message = f"passed in {counts[_HERE]:,} of {total:,} sessions, and not here"
-                yield chance, Finding(path, "not_passed", message, failed=True)
+                yield chance, Finding(path, NOT_PASSED, message, failed=True)
 
     def _words(self, one: Observation) -> str:
         counts = self._profile.counts.get(one.check, {})

@@ -426,9 +426,7 @@ def _pooled(calls: Sequence[MetricScore], names: Sequence[str]) -> MetricScore:
         words, detailed = (_listed(head, [_words(one, values) for one in failed]) for values in (False, True))
         return MetricScore(None, words, Reason.EVALUATOR_ERROR, detailed=detailed)
     if not judged:
-        reasons = [call.reason for call in calls if call.reason is not None]
-        reason = next((one for one in reasons if one is not Reason.NOTHING_EXPECTED), Reason.NOTHING_EXPECTED)
-        return MetricScore(None, REASON_TEXT[reason] if reason is not Reason.NOTHING_EXPECTED else "", reason)
+        return _not_judged(calls)
     head = f"{right} of {counted(len(judged), 'call')}"
     if failed:
         head += f", {len(failed)} without an answer"
@@ -437,6 +435,12 @@ def _pooled(calls: Sequence[MetricScore], names: Sequence[str]) -> MetricScore:
         _listed(head, [f"{name}: {_words(call, values)}" for name, call in wrong]) for values in (False, True)
     )
     return MetricScore(right / len(judged), words, detailed=detailed)
+
+
+def _not_judged(calls: Sequence[MetricScore]) -> MetricScore:
+    """Return why none of the calls has a score."""
+    reason = next((one.reason for one in calls if one.reason not in (None, Reason.NOTHING_EXPECTED)), None)
+    return MetricScore(None, REASON_TEXT[reason] if reason else "", reason or Reason.NOTHING_EXPECTED)
 
 
 def _words(call: MetricScore, include_values: bool) -> str:  # noqa: FBT001

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from math import erfc, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,27 +63,39 @@ def _profile_of(document: object, notes: MistakeCollector) -> Profile:
     for name in document:
         if name not in _FIELDS:
             notes.add((name,), f"unknown field: expected {', '.join(_FIELDS)}")
-    generated = document.get("generated") or ()
-    if not is_sequence(generated) or not all(isinstance(one, str) for one in generated):
-        notes.add(("generated",), "expected a list of arguments, as refund.request_id")
-        generated = ()
-    sessions: dict[str, int] = {}
+    generated = _generated(document.get("generated") or (), notes)
+    agents = list(_mapping(document, "agents", (), notes))
+    sessions = {agent: _sessions_of(agent, known, notes) for agent, known in agents}
     counts: dict[Check, Mapping[str, int]] = {}
     marks: dict[str, set[Check]] = {mark: set() for mark in _MARKS}
-    for agent, known in _mapping(document, "agents", (), notes):
-        seen = known.get("sessions") if is_mapping(known) else None
-        if not is_number(seen) or seen < 0:
-            notes.add(("agents", agent, "sessions"), "expected the number of sessions that were seen")
-        sessions[agent] = int(seen) if is_number(seen) else 0
-        for tool, places in _mapping(known, "tools", ("agents", agent), notes):
-            for path, families in places.items() if is_mapping(places) else ():
-                place = Check(agent, tool, "" if path == "/" else path, Family.TYPE)
-                where = ("agents", agent, "tools", tool, path)
-                counts.update(_counts_at(place, families if is_mapping(families) else {}, where, notes))
-                for mark in _MARKS:
-                    marked = families.get(mark, ()) if is_mapping(families) else ()
-                    marks[mark].update(place._replace(family=Family(one)) for one in _families(marked, where, notes))
-    return Profile(sessions, counts, frozenset(generated), frozenset(marks["off"]), frozenset(marks["pin"]))
+    for place, families in chain.from_iterable(_places_of(agent, known, notes) for agent, known in agents):
+        where = ("agents", place.agent, "tools", place.tool, place.path or "/")
+        counts.update(_counts_at(place, families, where, notes))
+        for mark, marked in marks.items():
+            marked.update(place._replace(family=Family(one)) for one in _families(families.get(mark, ()), where, notes))
+    return Profile(sessions, counts, generated, frozenset(marks["off"]), frozenset(marks["pin"]))
+
+
+def _generated(named: object, notes: MistakeCollector) -> frozenset[str]:
+    if is_sequence(named) and all(isinstance(one, str) for one in named):
+        return frozenset(named)
+    notes.add(("generated",), "expected a list of arguments, as refund.request_id")
+    return frozenset()
+
+
+def _sessions_of(agent: str, known: object, notes: MistakeCollector) -> int:
+    seen = known.get("sessions") if is_mapping(known) else None
+    if not is_number(seen) or seen < 0:
+        notes.add(("agents", agent, "sessions"), "expected the number of sessions that were seen")
+    return int(seen) if is_number(seen) else 0
+
+
+def _places_of(agent: str, known: object, notes: MistakeCollector) -> Iterator[tuple[Check, Mapping[str, Any]]]:
+    """Yield the places in the arguments of an agent's tools, each with what the file says there."""
+    for tool, places in _mapping(known, "tools", ("agents", agent), notes):
+        for path, families in places.items() if is_mapping(places) else ():
+            place = Check(agent, tool, "" if path == "/" else path, Family.TYPE)
+            yield place, families if is_mapping(families) else {}
 
 
 def _mapping(holder: Any, name: str, where: tuple[str, ...], notes: MistakeCollector) -> Iterator[tuple[str, Any]]:

@@ -120,11 +120,14 @@ def _judged(call: ToolCall, schema: Mapping[str, Any] | None, declared: int, eve
         return CallScore(call, reason=why_not_known(call))
     if schema is None:
         never_ran = call.requested or call.error is not None
-        if declared and (everything or never_ran):
-            message = f"no tool has this name among the {declared} declared ones"
-            finding = Finding("", "unknown_tool", message, failed=True)
-            return CallScore(call, 0, max(1, len(arguments)), (finding,))
-        return CallScore(call, reason=Reason.INPUT_MISSING)
+        if not declared or not (everything or never_ran):
+            return CallScore(call, reason=Reason.INPUT_MISSING)
+        message = f"no tool has this name among the {declared} declared ones"
+        return CallScore(call, 0, max(1, len(arguments)), (Finding("", "unknown_tool", message, failed=True),))
+    return _by_schema(call, arguments, schema)
+
+
+def _by_schema(call: ToolCall, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> CallScore:
     rules = _rules_of(schema)
     if arguments and rules.closed and not rules.properties:
         return CallScore(call, reason=Reason.INPUT_MISSING)  # some instrumentations write no parameters
@@ -288,10 +291,7 @@ def plain_schema(schema: Any, depth: int = _DEEPEST) -> Any:
             said[key] = {name: plain_schema(one, depth - 1) for name, one in value.items()}
         else:
             said[key] = plain_schema(value, depth - 1)
-    types = said.pop("type", None)
-    named = [one.lower() for one in (types if is_sequence(types) else [types]) if isinstance(one, str)]
-    words = [_TYPES.get(word, word) for word in named]
-    if words and all(word in _JSON_TYPES for word in words):  # else `any`, or a word that nobody knows
+    if words := _types_of(said.pop("type", None)):
         said["type"] = words[0] if len(words) == 1 else words
     if not is_sequence(said.get("required", ())):
         del said["required"]  # a boolean, as in the third draft
@@ -299,6 +299,13 @@ def plain_schema(schema: Any, depth: int = _DEEPEST) -> Any:
         if isinstance(said.get(bound), bool):
             del said[bound]  # as in the fourth draft
     return _with_null(said) if said.pop("nullable", False) is True else said
+
+
+def _types_of(types: Any) -> list[str]:
+    """Return the types that a schema names, in JSON Schema's words; none for `any` or a word that nobody knows."""
+    named = [one.lower() for one in (types if is_sequence(types) else [types]) if isinstance(one, str)]
+    words = [_TYPES.get(word, word) for word in named]
+    return words if all(word in _JSON_TYPES for word in words) else []
 
 
 def _with_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -61,9 +61,7 @@ class TurnCalls:
         reasons = (call.verdict.reason for call in turn.calls if call.verdict.reason)
         self.unknown = next(reasons, Reason.ARGUMENTS_NOT_CAPTURED)
         """Why a score is not known, where it depends on what is not known."""
-        index = turn.expected_index
-        own = golden.turns[index].criterion if index is not None and index < len(golden.turns) else None
-        judging = override or (golden.criterion if own is None or turn.turn_index is None else own)
+        judging = override or _criterion_of(turn, golden)
         self._rules = [call_rules(call, override or call.criterion or judging) for call in expected]
         self._context = CallContext(history, None if turn.turn is None else tools_in_force(turn.turn))
         self._calls, batches = _calls_of(turn, session, judging)
@@ -140,6 +138,13 @@ class TrajectoryMetric:
         if score != self.score(turn.counts(ordered=self.ordered, known=False)):
             return MetricScore(None, words, turn.unknown)
         return MetricScore(score, words)
+
+
+def _criterion_of(turn: TurnResult, golden: Golden) -> Criterion:
+    """Return the criterion that judges a turn: its own, or that of the golden."""
+    index = turn.expected_index
+    own = golden.turns[index].criterion if index is not None and index < len(golden.turns) else None
+    return golden.criterion if own is None or turn.turn_index is None else own
 
 
 def mean(turns: Sequence[MetricScore]) -> Fraction | None:
