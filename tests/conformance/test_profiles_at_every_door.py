@@ -64,7 +64,8 @@ def test_a_drawn_profile_finds_alike_at_every_door(name: str, tmp_path: Path) ->
 
 def findings_of(said: Said) -> int:
     return sum(
-        one.get(f"{PROFILE}.level") == "call" and one["gen_ai.evaluation.score.value"] < 1 for one in said.values()
+        one.get(f"{PROFILE}.level") == "call" and one.get("gen_ai.evaluation.score.value", 1) < 1
+        for one in said.values()
     )
 
 

@@ -26,7 +26,7 @@ _SMALL_WORDS = {
     "de": "der die das und ich für den ein eine nicht ist mit bitte von im zum zur wir mein auf noch uns",
     "fr": "le la les et je pour des une du nous est dans mon avec sur au il faut vous moi que deux",
     "es": "el la los y para una del quiero con en mi por las que necesito un al me favor",
-    "pt": "o os para uma do quero com em meu por as que preciso um no na da eu dos nos",
+    "pt": "o os para uma do quero com em meu por as que preciso um no na da eu dos nos às pra pras pro",
     "it": "il lo gli per una del vorrei con di mio che un al la le ho da mi alle dei prenotare",
     "nl": "de het een en ik voor van met mijn niet op wij graag naar om te we is er onze",
     "pl": "na do się proszę dla i w od mam chcę jest z po", "tr": "bir ve için bu ile lütfen bana ben gün de",
@@ -311,7 +311,9 @@ def _languages_of(text: str, words: Set[str]) -> list[str]:
 def _small_words() -> Mapping[str, frozenset[str]]:
     numbers = {language: re.split(r"[\s/]", words) for language, words in _NUMBERS.items()}
     return {
-        language: frozenset((*words.split(), *(one for one in numbers.get(language, ()) if len(one) > 2)))
+        language: frozenset(
+            (*words.split(), *(one for one in numbers.get(language, ()) if len(one) > 4 or not one.isascii()))
+        )
         - NUMBER_WORDS
         for language, words in _SMALL_WORDS.items()
     }

@@ -247,7 +247,7 @@ class OriginFinder:
         if (found := self._whole_number(int(value)) if whole else self._constant(value)) is not None:
             return found
         if conversation.share(value, passages):
-            return Origin(Kind.DERIVED, "share of an amount")
+            return Origin(Kind.DERIVED, "arithmetic")
         is_exact = abs(value) < _LARGEST_EXACT / 4  # as a float, and so is what it gives with two like it
         return (
             Origin(Kind.DERIVED, "arithmetic") if abs(value) >= 20 and is_exact and self._is_computed(value) else None
