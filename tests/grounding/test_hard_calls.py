@@ -1,4 +1,4 @@
-"""Twice sixty calls as people speak, in nine languages: each right as it is, and wrong with one value replaced."""
+"""Calls as people speak, in nine languages: each right as it is, and wrong with one value replaced."""
 
 from __future__ import annotations
 
@@ -196,7 +196,8 @@ SPOKEN = [json.loads(line) for line in Path(__file__, "..", "spoken_calls.jsonl"
 """Calls after a few messages and results, with the tool's schema or without; `wrong` has what each place could not be.
 
 Their texts are of the kind that is dictated, mistyped and corrected: `0 double 7`, `tmrw like 6ish`, `без двадцати`.
-When they were written, before any rule was made for them, 35 of the 60 were flagged, and 106 of 110 wrong values.
+When the first 60 were written, before any rule was made for them, 35 were flagged, and 106 of 110 wrong values; of the
+last 24, written after rules for the first, 13 were flagged, and 40 of 42 wrong values.
 """
 THURSDAY = date(2026, 3, 5)
 
@@ -237,6 +238,6 @@ def test_few_spoken_calls_are_flagged_and_most_wrong_values_found() -> None:
         for call, path, value in wrong
         if path not in failing_places(call, with_value(call["arguments"], path, value))
     ]
-    assert (len(SPOKEN), len(wrong)) == (60, 110)
+    assert (len(SPOKEN), len(wrong)) == (84, 152)
     assert len(alarms) <= 0.15 * len(SPOKEN), alarms
     assert len(missed) <= 0.20 * len(wrong), missed

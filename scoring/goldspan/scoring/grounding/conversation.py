@@ -30,6 +30,15 @@ _LEAST_JOINED, _MOST_JOINED = 6, 40
 """Letters of an identifier that may have been told in pieces."""
 _REPEATED = {"double": 2, "triple": 3, "treble": 3}
 _SPOKEN_DIGITS = {word: str(number) for word, number in UNITS.items() if number < 10} | {"oh": "0", "o": "0"}
+_SPOKEN_LETTERS = {
+    word: word[0]
+    for word in (
+        "alpha", "alfa", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet", "juliett",
+        "kilo", "lima", "mike", "november", "oscar", "papa", "quebec", "romeo", "sierra", "tango", "uniform", "victor",
+        "whiskey", "xray", "yankee", "zulu",
+    )
+}  # fmt: skip
+_TOLD = _SPOKEN_DIGITS | _SPOKEN_LETTERS
 """How people tell a number digit by digit."""
 
 
@@ -282,8 +291,7 @@ class Conversation:
         if (found := self.word_at(wanted, end)) is not None:
             return found
         beginnings = [wanted[:stop] for stop in range(1, len(wanted))]
-        if wanted[0].isdigit():
-            beginnings += [*_REPEATED, *(word for word, digit in _SPOKEN_DIGITS.items() if digit == wanted[0])]
+        beginnings += [*_REPEATED, *(word for word, sign in _TOLD.items() if sign == wanted[0])]
         starts = (at for one in beginnings for at in self._positions.get(one, ())[:_TRIED] if at < end)
         return next((at for at in starts if self._is_joined(wanted, at, end)), None)
 
@@ -296,7 +304,7 @@ class Conversation:
             if word in _REPEATED:
                 times = _REPEATED[word]
                 continue
-            said, times = _SPOKEN_DIGITS.get(word, word) * times, 1
+            said, times = (word if wanted.startswith(word) else _TOLD.get(word, word)) * times, 1
             if not said or not wanted.startswith(said):
                 return False
             wanted = wanted[len(said) :]

@@ -209,6 +209,7 @@ _WEEKDAY = re.compile(rf"\b({'|'.join(sorted(_WEEKDAYS, key=len, reverse=True))}
 _SPAN = re.compile(
     r"\b(\d{1,4}|an?|one|two|three|four|five|six|seven|eight|nine|ten|couple of|few)[ -](day|night|week|month|year)s?\b"
 )
+_AFTER = re.compile(r"(?<!\d )(?<!a )\b(week|month|year) (?:after|before|later|earlier)\b")
 _OFFSET_WORDS = frozenset((
     "today", "tonight", "now", "current", "currently", "this", "day", "immediately", "tomorrow", "overnight",
     "yesterday", "night", "tmrw", "tmr", "tmw", "tomoz", "tomo", "moro",
@@ -344,6 +345,8 @@ def relative_days_of(text: str, letters: Set[str]) -> Iterator[RelativeDay]:
         return
     for match in _NEXT.finditer(text):
         yield RelativeDay(match[0], match[2], -1 if match[1] in ("last", "past", "previous") else 1)
+    for match in _AFTER.finditer(text):
+        yield RelativeDay(match[0], *{"week": ("days", 7), "month": ("months", 1), "year": ("months", 12)}[match[1]])
     for match in _SPAN.finditer(text):
         count = int(match[1]) if match[1].isdecimal() else _COUNTS[match[1]]
         unit, size = {"day": ("days", 1), "night": ("days", 1), "week": ("days", 7), "month": ("months", 1)}.get(

@@ -23,14 +23,31 @@ from typing import Any
 from goldspan.scoring.grounding.words import NUMBER_WORDS
 
 _SMALL_WORDS = {
-    "de": "der die das und ich für den ein eine nicht ist mit bitte von im zum zur wir mein auf noch uns",
-    "fr": "le la les et je pour des une du nous est dans mon avec sur au il faut vous moi que deux",
-    "es": "el la los y para una del quiero con en mi por las que necesito un al me favor",
-    "pt": "o os para uma do quero com em meu por as que preciso um no na da eu dos nos às pra pras pro",
-    "it": "il lo gli per una del vorrei con di mio che un al la le ho da mi alle dei prenotare",
-    "nl": "de het een en ik voor van met mijn niet op wij graag naar om te we is er onze",
-    "pl": "na do się proszę dla i w od mam chcę jest z po", "tr": "bir ve için bu ile lütfen bana ben gün de",
-    "sv": "och jag för att en ett till med på det är vi min", "id": "saya untuk dan di ke yang ini dengan dari tolong",
+    "de": (
+        "der die das und ich für den ein eine nicht ist mit bitte von im zum zur wir mein auf noch uns aus "
+        "meine mir mich sich nach bei oder kann ihr dem zu wie gegen habe"
+    ),
+    "fr": (
+        "le la les et je pour des une du nous est dans mon avec sur au il faut vous moi que deux ce ne pas "
+        "qui mes ma ai votre notre aux cette"
+    ),
+    "es": (
+        "el la los y para una del quiero con en mi por las que necesito un al me favor mis lo está tengo "
+        "puedo qué cómo este esta más"
+    ),
+    "pt": (
+        "o os para uma do quero com em meu por as que preciso um no na da eu dos nos às pra pras pro meus "
+        "minha isso está tenho posso qual mais foi"
+    ),
+    "it": (
+        "il lo gli per una del vorrei con di mio che un al la le ho da mi alle dei prenotare sono della delle "
+        "nel alla questo questa si mia ci"
+    ),
+    "nl": "de het een en ik voor van met mijn niet op wij graag naar om te we is er onze dat zijn heb kan deze dit bij",
+    "pl": "na do się proszę dla i w od mam chcę jest z po",
+    "tr": "bir ve için bu ile lütfen bana ben gün de",
+    "sv": "och jag för att en ett till med på det är vi min",
+    "id": "saya untuk dan di ke yang ini dengan dari tolong",
     "vi": "tôi cho và ngày đến của một vào muốn đặt",
 }  # fmt: skip
 """Words by which a text in Latin letters is known to be in a language: two of them, or of its numbers, are enough."""
@@ -122,6 +139,7 @@ _MORE_NUMBERS = {
     "ru": (
         "13=тринадцать,14=четырнадцать,16=шестнадцать,17=семнадцать,18=восемнадцать,19=девятнадцать,1.5=полтора/полторы,"
         "200=двести,300=триста,400=четыреста,500=пятьсот,600=шестьсот,700=семьсот,800=восемьсот,900=девятьсот,"
+        "2=двумя/двум,3=тремя/трём/трем,4=четырьмя,5=пятью,6=шестью,7=семью,8=восемью,9=девятью,10=десятью,"
         "2=двое/вдвоём/вдвоем,3=трое/втроём/втроем,4=четверо/четверых/вчетвером,5=пятеро/пятерых,6=шестеро/шестерых,"
         "7=семеро/семерых,10=десяток,1st=первого/первое,2nd=второго/второе,3rd=третьего/третье,4th=четвёртого/четвертого,"
         "5th=пятого,6th=шестого,7th=седьмого,8th=восьмого,9th=девятого,10th=десятого,11th=одиннадцатого,"
@@ -218,6 +236,10 @@ _PHRASES = {
     ),
     "a quarter of an hour": "kwartier viertelstunde quart_d'heure cuarto_de_hora quarto_de_hora quarto_d'ora 一刻钟",
     "and a half": "e_mezzo e_mezza y_medio y_media e_meio e_meia et_demi et_demie en_een_half с_половиной",
+    "and a quarter": "e_un_quarto et_quart y_cuarto et_un_quart e_um_quarto",
+    "less a quarter": "meno_un_quarto menos_cuarto moins_le_quart moins_quart menos_um_quarto",
+    "from": "von ab desde dalle vanaf",
+    "between": "zwischen entre tra fra tussen между",
     "kilogram": "kilo kilos chilo chili quilo quilos кило 公斤 千克",
     "jin": "斤",
     "couple": "paar couple par paio пара 两三",
@@ -269,9 +291,10 @@ _YEAR_MONTH_DAY = re.compile(
 )
 _EARLY, _LATE = "上午|早上|早晨|凌晨|清晨|午前|오전|아침", "下午|晚上|傍晚|中午|今晚|午後|夜|오후|저녁|밤"
 _CLOCK = re.compile(
-    rf"({_EARLY})?({_LATE})?\s*(\d{{1,2}})\s*(?:[点點時时시](?:(半|반)|\s*(\d{{1,2}})\s*[分분]?)?|:(\d{{2}}))"
+    rf"({_EARLY})?({_LATE})?\s*(\d{{1,2}})\s*(?:[点點時时시](?:(半|반)|\s*(\d{{1,2}})\s*(?:(刻)|[分분])?)?|:(\d{{2}}))"
 )
 _LARGE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([千천])|([万萬만])|([亿億억]))")
+_DISCOUNT = re.compile(r"打\s*([1-9])\s*折")
 _PERCENT = re.compile(r"100分之(\d+(?:\.\d+)?)")
 _POINTED = re.compile(r"(?<![\d.,])\d{1,3}(?:[. ]\d{3})+(?![.,]?\d)")
 _ORDINAL = re.compile(r"(?<=\d)\.(?=\s?[^\W\d])")
@@ -289,10 +312,12 @@ def in_english(text: str, words: Set[str]) -> str | None:
         return None
     if not text.isascii():
         text = _CLOCK.sub(_as_time, _YEAR_MONTH_DAY.sub(_as_date, _HAN_NUMBER.sub(_as_number, _weekdays_first(text))))
+        text = _DISCOUNT.sub(lambda match: f" {100 - 10 * int(match[1])} percent discount ", text)
         text = _LARGE.sub(_in_full, _PERCENT.sub(r" \1 percent ", text))
     text = _DAYS_FROM_TO.sub(r" from the \1th to the \2th ", _DAY_ALONE.sub(r" \1th ", text))
     text = _POINTED.sub(lambda match: re.sub("[. ]", "", match[0]), _ORDINAL.sub("", text))
     translated = _RUN.sub(_as_one_number, "".join(_translated(_TOKEN.findall(text), spoken)))
+    translated = _BETWEEN.sub(r"between \1 and \2", translated)
     translated = _TENS_AND_ORDINAL.sub(lambda match: f"{match[1][0]}{match[2]}", translated)
     translated = _HALF_HOUR.sub(r"\g<0> or \1:30", _BEFORE_EIGHT.sub(r"без 20 \1", translated))
     return _CLOCK_IN_WORDS.sub(_as_clock, translated)
@@ -439,6 +464,8 @@ def _with_part(total: float, current: float, value: float) -> tuple[float, float
 
 def _goes_on(value: float, total: float, current: float, *, hyphened: bool, last: float) -> bool:
     """Whether a number word goes on with the number before it."""
+    if not value or last < 0.5:
+        return False  # digits that are told one by one: `0 1 7 6`
     if value >= 1000:
         return total == 0
     if value == 100:
@@ -460,6 +487,7 @@ _DAYS_FROM_TO = re.compile(
 )
 _DAY_ALONE = re.compile(r"(?<![\d月월])(?<!月\s)(\d{1,2})\s*[号號일日](?!\w?元)")
 _HOUR = r"(?:le |las |as |a la )?(?P<{0}>\d{{1,2}})(?: +o'clock)?"
+_BETWEEN = re.compile(rf"between +(\d{{1,4}}) +{_AND} +(\d{{1,4}})\b")
 _HALF_HOUR = re.compile(r"\b(\d{1,2})(?: +o'clock)? +and a half\b")
 _BEFORE_EIGHT = re.compile(r"без +2([1-9])\b(?! +\d)")
 _CLOCK_IN_WORDS = re.compile(
@@ -469,7 +497,8 @@ _CLOCK_IN_WORDS = re.compile(
             rf" +(?P<way>nach|over|vor|voor|para|pras?|pro) +{_HOUR.format('one')}\b",
             r"\bбез +(?:(?P<less>\d+)|четверти) +(?P<before>\d{1,2})\b",
             rf"\b{_HOUR.format('hour')} +(?:(?P<minus>minus)|e|y|et) +"
-            r"(?:(?:un +|le +)?(?P<part>quarto|cuarto|quart)|(?P<minutes>\d{1,2}))\b",
+            r"(?P<minutes>\d{1,2})\b",
+            rf"\b{_HOUR.format('quartered')} +(?P<part>and|less) a quarter\b",
             rf"\bdreiviertel +{_HOUR.format('next')}\b",
             r"\bполовин\w* +(?P<ordinal>\d{1,2})(?:st|nd|rd|th)\b",
         )
@@ -487,8 +516,9 @@ def _as_clock(match: re.Match[str]) -> str:
         hour, minutes = int(found["before"]), -int(found["less"] or 15)
     elif found["hour"]:
         hour = int(found["hour"])
-        minutes = 15 if found["part"] else int(found["minutes"])
-        minutes = -minutes if found["minus"] else minutes
+        minutes = -int(found["minutes"]) if found["minus"] else int(found["minutes"])
+    elif found["quartered"]:
+        hour, minutes = int(found["quartered"]), 15 if found["part"] == "and" else -15
     else:
         hour, minutes = int(found["next"] or found["ordinal"]), -15 if found["next"] else -30
     at = hour * 60 + minutes
@@ -591,7 +621,7 @@ def _as_date(match: re.Match[str]) -> str:
 
 def _as_time(match: re.Match[str]) -> str:
     hour = int(match[3])
-    minute = 30 if match[4] else int(match[5] or match[6] or 0)
+    minute = 30 if match[4] else int(match[5] or match[7] or 0) * (15 if match[6] else 1)
     half = " pm" if match[2] and hour <= 12 else " am" if match[1] and hour <= 12 else ""
     return f" {hour}:{minute:02}{half} "
 

@@ -332,7 +332,7 @@ class OriginFinder:
         """Return the origin of a text that was never said as a whole: of its words, of what it stands for."""
         unknown = [word for at, word in enumerate(words) if not self._word(word) and not self._numbered(words, at)]
         identifier = _is_identifier(text)
-        if not unknown and not identifier:
+        if not unknown and not identifier and not FILLERS.issuperset(words):
             return Origin(Kind.DERIVED, "words")
         if len(words) >= _PROSE_WORDS:
             return self._prose(unknown)
@@ -341,13 +341,19 @@ class OriginFinder:
                 return found
         if unknown and self._template(leaf, words, unknown):
             return Origin(Kind.DERIVED, "template")
-        if (at := self._conversation.joined_at("".join(words), self._end)) is not None:
-            return Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
+        if (joined := self._told_in_pieces(words)) is not None:
+            return joined
         return self._identifier(words) if identifier else self._nearly_known(text, words, unknown, leaf)
+
+    def _told_in_pieces(self, words: Sequence[str]) -> Origin | None:
+        """Return the origin of what was told in other pieces, as `DE89 3704` and `0 double 7`; sign by sign beside CJK."""
+        spaced = [word for word in words if word[0] < _UNSPACED or not self._word(word)]
+        at = self._conversation.joined_at("".join(spaced), self._end)
+        return None if at is None else Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
 
     def _nearly_known(self, text: str, words: Sequence[str], unknown: Sequence[str], leaf: Leaf) -> Origin | None:
         """Return the origin of a text whose unknown words are spellings of known ones, or its author's own."""
-        if all(word.isalpha() and self._near(word) for word in unknown):
+        if unknown and all(word.isalpha() and self._near(word) for word in unknown):
             return Origin(Kind.DERIVED, "spelling")
         if len(unknown) == 1 and unknown[0].isalpha() and self._pieces(unknown[0]):
             return Origin(Kind.DERIVED, "join")
