@@ -346,7 +346,7 @@ class OriginFinder:
         return self._identifier(words) if identifier else self._nearly_known(text, words, unknown, leaf)
 
     def _told_in_pieces(self, words: Sequence[str]) -> Origin | None:
-        """Return the origin of what was told in other pieces, as `DE89 3704` and `0 double 7`; sign by sign beside CJK."""
+        """Return the origin of what was told in other pieces, as `DE89 3704` and `0 double 7`."""
         spaced = [word for word in words if word[0] < _UNSPACED or not self._word(word)]
         at = self._conversation.joined_at("".join(spaced), self._end)
         return None if at is None else Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
