@@ -285,7 +285,7 @@ _TOKEN = re.compile(
     r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|[^\W_\u0e00-\U0010ffff]+(?:['\u2019-](?=\w))?|.", re.DOTALL
 )
 _HAN_DIGITS = "零〇一二两兩三四五六七八九十百千"
-_HAN_NUMBER = re.compile(f"[{_HAN_DIGITS}]+")
+_HAN_NUMBER = re.compile(f"(?:[{_HAN_DIGITS[:-1]}]|千(?![克米瓦卡]))+")
 _YEAR_MONTH_DAY = re.compile(
     r"(\d{4})\s*[年년]\s*(\d{1,2})\s*[月월](?:\s*(\d{1,2})\s*[日号號일])?|(?<!\d)(\d{1,2})\s*[月월]\s*(?:(\d{1,2})\s*[日号號일]?)?"
 )
