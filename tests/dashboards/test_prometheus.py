@@ -379,7 +379,6 @@ def test_what_fails_without_goldens_is_told_by_tool_argument_and_finding(prometh
     )
     assert failed.keys() == shares.keys()
     assert all(0 <= rank <= 1 for rank in failed.values())
-    assert all(failed[one] == 0 or share <= 0.5 for one, share in shares.items()), "what most calls have comes last"
     assert {
         ("tool_parameter_grounding", "city", "none"),
         ("tool_parameter_schema", "when", "missing"),
