@@ -293,12 +293,17 @@ def plain_schema(schema: Any, depth: int = _DEEPEST) -> Any:
             said[key] = plain_schema(value, depth - 1)
     if words := _types_of(said.pop("type", None)):
         said["type"] = words[0] if len(words) == 1 else words
-    if not is_sequence(said.get("required", ())):
-        del said["required"]  # a boolean, as in the third draft
-    for bound in ("exclusiveMinimum", "exclusiveMaximum"):
-        if isinstance(said.get(bound), bool):
-            del said[bound]  # as in the fourth draft
+    _drop_old_keywords(said)
     return _with_null(said) if said.pop("nullable", False) is True else said
+
+
+def _drop_old_keywords(schema: dict[str, Any]) -> None:
+    """Remove what earlier drafts meant otherwise: `required` and exclusive bounds that are booleans."""
+    if not is_sequence(schema.get("required", ())):
+        del schema["required"]
+    for bound in ("exclusiveMinimum", "exclusiveMaximum"):
+        if isinstance(schema.get(bound), bool):
+            del schema[bound]
 
 
 def _types_of(types: Any) -> list[str]:
