@@ -3,6 +3,7 @@
     PYTHONPATH=tests python -m benchmarks.shapes            # every shape
     PYTHONPATH=tests python -m benchmarks.shapes comb late  # those whose names have one of these words
     PYTHONPATH=tests python -m benchmarks.shapes names 100000   # with so many spans, and half and a quarter as many
+    PYTHONPATH=tests python -m benchmarks.shapes stream late    # through both stages of a stream, in place of an engine
 
 Each shape has n spans, and is fed and polled as a door does it. `us/span` is the CPU time of feeding and scoring. An
 exponent of 1 says that a span costs the same in a trace of any size. `delay` is the longest time that a span of another
@@ -13,19 +14,28 @@ from __future__ import annotations
 
 import gc
 import itertools
+import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import NamedTuple
 
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
 from benchmarks.harness import THREAD_CPU, pin
-from goldspan.collector_processor.engine.engine import Engine
+from goldspan.collector_processor.encoded_spans.span_groups import ref_of, split_request
+from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
-from goldspan.mappers.span_facts import SpanFacts
+from goldspan.collector_processor.stream.session_stage import SessionStage
+from goldspan.collector_processor.stream.stage_interface import Output, StreamContext, ToSession, Traces
+from goldspan.collector_processor.stream.trace_stage import TraceStage
+from goldspan.mappers.span_facts import Role, SpanFacts
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.sessions import SpanRef
 from rigs.span_facts import agent, plain, tool
+from rigs.stream_rig import DictState
 
 SIZES = (500, 1_000, 2_000, 4_000, 8_000)
 SETTLE, PAUSE = 0.25, 0.3
@@ -178,11 +188,75 @@ class Cost(NamedTuple):
     """The longest time that a span of another session waited, beyond the time to settle."""
 
 
+SETTINGS = EngineSettings(settle=SETTLE, remote_callers=False)
+
+
+class Stages:
+    """Both stages of a stream, each with one partition, as one engine. Each span is a request of its own."""
+
+    def __init__(self) -> None:
+        context = StreamContext.of(GOLDENS, SETTINGS)
+        self._first = TraceStage(context, DictState({}), 0)
+        self._second = SessionStage(context, DictState({}), 1)
+        self._refs: dict[SpanRef, SpanRef] = {}
+        """The spans as they were fed, by the ids that they have in their requests."""
+        self._sent = set[SpanRef]()
+
+    def feed(self, fact: SpanFacts, now: float) -> None:
+        """Receive a span."""
+        request = _request_of(fact)
+        self._refs[SpanRef(fact.trace_id, _span_id(fact.span_id).hex())] = fact.ref
+        self._take(self._first.spans(request, now))
+
+    def deadline(self) -> float | None:
+        """Return when a stage has something to do."""
+        times = (self._first.deadline(), self._second.deadline())
+        return min((time for time in times if time is not None), default=None)
+
+    def poll(self, now: float, _: int) -> EngineOutput:
+        """Do what is due, and return the spans that were sent on since the last time."""
+        self._take(self._first.advance(now))
+        self._take(self._second.advance(now))
+        sent, self._sent = self._sent, set()
+        return EngineOutput(released=frozenset(sent))
+
+    def _take(self, outputs: Iterable[Output]) -> None:
+        for one in outputs:
+            if isinstance(one, ToSession):
+                self._take(self._second.receive(one.key, one.body))
+            elif isinstance(one, Traces):
+                spans = (span for group in split_request(one.body) or () for span in group.spans)
+                self._sent.update(self._refs[ref_of(span)] for span in spans)
+
+
+def _span_id(name: str) -> bytes:
+    return blake2b(name.encode(), digest_size=8).digest() if name else b""
+
+
+def _request_of(fact: SpanFacts) -> bytes:
+    """Return a request with one span, as OpenTelemetry's conventions have it."""
+    request = ExportTraceServiceRequest()
+    span = request.resource_spans.add().scope_spans.add().spans.add()
+    span.trace_id, span.span_id = bytes.fromhex(fact.trace_id), _span_id(fact.span_id)
+    span.parent_span_id = _span_id(fact.parent_id)
+    span.start_time_unix_nano, span.end_time_unix_nano = fact.start, fact.end
+    attributes = dict(fact.session_keys)
+    if fact.tool is not None:
+        attributes |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": fact.tool.name}
+        attributes["gen_ai.tool.call.arguments"] = json.dumps(fact.tool.arguments.value)
+    elif fact.role is Role.AGENT:
+        attributes["gen_ai.operation.name"] = "invoke_agent"
+    for key, value in attributes.items():
+        pair = span.attributes.add()
+        pair.key, pair.value.string_value = key, value
+    return request.SerializeToString()
+
+
 class Door:
     """An engine in the time that it takes: while it works the clock goes on, and nothing else is done."""
 
-    def __init__(self) -> None:
-        self.engine = Engine(GOLDENS, EngineSettings(settle=SETTLE, remote_callers=False))
+    def __init__(self, engine: Engine | Stages) -> None:
+        self.engine = engine
         self.now = self.worked = self.delay = 0.0
         self._came: dict[SpanRef, float] = {}
 
@@ -218,9 +292,9 @@ class Door:
         self.worked += took
 
 
-def cost_of(batches: Batches) -> Cost:
+def cost_of(batches: Batches, *, stream: bool = False) -> Cost:
     """Feed a shape, a batch at a time, beside innocent sessions, until all is scored."""
-    all_batches, door = list(batches), Door()
+    all_batches, door = list(batches), Door(Stages() if stream else Engine(GOLDENS, SETTINGS))
     gc.collect()
     gc.freeze()
     for number, batch in enumerate([*all_batches, [], [], []]):
@@ -235,7 +309,8 @@ def main(words: Sequence[str]) -> None:
     """Print a line for each shape."""
     pin()
     most = [int(word) for word in words if word.isdecimal()]
-    words = [word for word in words if not word.isdecimal()]
+    stream = "stream" in words
+    words = [word for word in words if not word.isdecimal() and word != "stream"]
     numbers = (most[0] // 4, most[0] // 2, most[0]) if most else SIZES
     sizes = "".join(f"{size:>9,}" for size in numbers)
     print(f"{'us/span, for spans:':28}{sizes}{'exponent':>10}{'delay s':>10}")
@@ -243,7 +318,7 @@ def main(words: Sequence[str]) -> None:
         if words and not any(word in name for word in words):
             continue
         own = [size // 16 for size in numbers] if shape is turns_of_one_trace else numbers
-        costs = [cost_of(shape(size)) for size in own]
+        costs = [cost_of(shape(size), stream=stream) for size in own]
         each = "".join(f"{cost.all / size * 1e6:>9.1f}" for cost, size in zip(costs, own, strict=True))
         exponent = math.log(costs[-1].all / costs[-3].all) / math.log(own[-1] / own[-3])
         print(f"{name:28}{each}{exponent:>10.2f}{costs[-1].delay:>10.2f}", flush=True)
