@@ -58,12 +58,12 @@ def doubts_of(
     found. Where calls are not visible, nothing is said of them.
     """
     telling = [span for span in spans if span.evidence is not NO_EVIDENCE]
-    if not telling and calls:
+    if calls and not telling:
         return ()
     models = [span for span in telling if span.role is Role.MODEL]
     found = [*_of_session(telling)] if named_after_trace else []
+    alone = named_after_trace and not found and all(span.role is Role.MODEL for span in spans)
     if not one_turn_id:
-        alone = named_after_trace and not found and all(span.role is Role.MODEL for span in spans)
         found += _of_turns(models, tree_of, alone=alone)
         found += _of_agent_runs(spans, tree_of)
         found += _of_conversations(models, tree_of)
@@ -90,7 +90,8 @@ def _of_calls(
     by_id = {call_id: one for one in asked if (call_id := one.request.call_id) and times[call_id] == 1}
     executed = _executed(spans)
     yield from _of_requests(calls, told, spans, pseudo_tools)
-    yield from _of_executions(calls, asked, models)
+    yield from _of_hand_offs(calls)
+    yield from _of_executions([call for call in calls if call.span is not None and not call.requested], asked, models)
     yield from _of_answers(calls, asked, spans, models)
     yield from _of_nameless_answers(calls, models, tree_of)
     yield from _of_repeats(calls, executed, by_id, tree_of)
@@ -255,10 +256,6 @@ def _of_requests(
             yield _Contradiction("requested_not_read", DoubtedFact.CALLS, [one.span.ref], [name])
         else:
             free[taken] -= 1
-    if any(not call.requested for call in calls):
-        for call in calls:
-            if call.requested and not call.rejected and call.name.startswith("transfer_to_"):
-                yield _Contradiction("handed_over", DoubtedFact.CALLS, call.evidence, [call.name])
 
 
 def _of_answers(
@@ -277,6 +274,20 @@ def _of_answers(
         yield _Contradiction("answered_not_read", DoubtedFact.CALLS, [span.ref for span in holders])
 
 
+def _of_hand_offs(calls: Sequence[ToolCall]) -> Iterator[_Contradiction]:
+    """Doubt that a request named like a hand-off is a call where others were executed, and it was not."""
+    if all(call.requested for call in calls):
+        return
+    for call in calls:
+        if call.requested and not call.rejected and call.name.startswith("transfer_to_"):
+            yield _Contradiction("handed_over", DoubtedFact.CALLS, call.evidence, [call.name])
+
+
+def _are_known(models: Sequence[SpanFacts]) -> bool:
+    """Say whether it is known of each model call what it asked for."""
+    return not any(span.model is None or span.model.may_have_asked or span.model.silent for span in models)
+
+
 def _of_executions(
     calls: Sequence[ToolCall], asked: Sequence[_Asked], models: Sequence[SpanFacts]
 ) -> Iterator[_Contradiction]:
@@ -284,20 +295,18 @@ def _of_executions(
 
     A tool with arguments that no model asked for was run by the program: no contradiction.
     """
-    if not asked or any(span.model is None or span.model.may_have_asked or span.model.silent for span in models):
+    if not asked or not _are_known(models):
         return
     made = {call.call_id for call in calls}
-    by_id = {one.request.call_id for one in asked if one.request.call_id}
+    ids = {one.request.call_id for one in asked if one.request.call_id}
     free = Counter(one.request.name for one in asked if one.request.call_id not in made)
-    if made.isdisjoint(by_id) or len(by_id) < len(asked):  # without ids of their own, equal requests are told once
+    if made.isdisjoint(ids) or len(ids) < len(asked):  # without ids of their own, equal requests are told once
         free = Counter({one.request.name: len(calls) for one in asked})
     for call in calls:
-        if call.span is None or call.requested:
+        if call.call_id in ids:
+            ids.discard(call.call_id)
             continue
-        if call.call_id in by_id:
-            by_id.discard(call.call_id)
-            continue
-        taken = next((name for name, count in free.items() if count and same_tool(name, call.name)), None)
+        taken = next((name for name in +free if same_tool(name, call.name)), None)
         if taken is not None:
             free[taken] -= 1
         elif call.capture is not Capture.CAPTURED or any(same_tool(one.request.name, call.name) for one in asked):
@@ -341,18 +350,16 @@ def _of_order(
     calls: Sequence[ToolCall], by_id: Mapping[str, _Asked], models: Sequence[SpanFacts]
 ) -> Iterator[_Contradiction]:
     """Doubt the order of batches where the model that asked for the earlier one was given results of the later one."""
-    batch_of = {call.call_id: call for call in calls if call.call_id and call.batch and not call.rejected}
+    placed = {call.call_id: call for call in calls if call.call_id and call.batch and not call.rejected}
     asked_by: dict[SpanRef, list[ToolCall]] = {}
-    for call_id, one in by_id.items():
-        if call_id in batch_of:
-            asked_by.setdefault(one.span.ref, []).append(batch_of[call_id])
+    for call_id in by_id.keys() & placed.keys():
+        asked_by.setdefault(by_id[call_id].span.ref, []).append(placed[call_id])
     for span in models:
-        seen = [batch_of[one.call_id] for one in span.evidence.results if one.call_id in batch_of]
-        for call in asked_by.get(span.ref, ()):
-            later = next((one for one in seen if (one.batch or 0) > (call.batch or 0)), None)
-            if later is not None:
-                yield _Contradiction("order_of_results", DoubtedFact.BATCH, [span.ref], [call.name, later.name])
-                break
+        seen = [placed[one.call_id] for one in span.evidence.results if one.call_id in placed]
+        last = max(seen, key=lambda call: call.batch or 0, default=None)
+        first = min(asked_by.get(span.ref, ()), key=lambda call: call.batch or 0, default=None)
+        if first is not None and last is not None and (last.batch or 0) > (first.batch or 0):
+            yield _Contradiction("order_of_results", DoubtedFact.BATCH, [span.ref], [first.name, last.name])
 
 
 def _of_nameless_answers(

@@ -80,21 +80,21 @@ def _evidence(span: SpanFacts, model: ModelFacts, records: Sequence[LogFacts]) -
     if own.requests or own.results or own.users:
         return own
     requests = tuple(
-        RequestEvidence(
-            one.name,
-            one.call_id,
-            value_digest(one.arguments.raw),
-            tuple(one.arguments.raw) if is_mapping(one.arguments.raw) else (),
-        )
+        RequestEvidence(one.name, one.call_id, value_digest(found), tuple(found) if is_mapping(found) else ())
         for one in model.requests
+        for found in (one.arguments.raw,)
     )
     answered = sorted((model.answered or {}).items())
     results = tuple(ResultEvidence(call_id, failed=failed or None) for call_id, failed in answered)
-    said = [log.users for log in records if log.users is not None]
-    whole = [log.users for log in records if log.users is not None and log.whole]
-    users = (whole[0] if whole else tuple(one for users in said for one in users)) if model.new_user_message else None
+    users = _users(records) if model.new_user_message else None
     continues = None if model.new_user_message is None else not model.new_user_message
     return replace(own, requests=requests, results=results, continues=continues, users=users, answers=bool(requests))
+
+
+def _users(records: Sequence[LogFacts]) -> tuple[str, ...]:
+    """Return digests of what users said: of one record of the whole input, else of those of single messages."""
+    whole = next((log.users for log in records if log.whole and log.users is not None), None)
+    return tuple(one for log in records for one in log.users or ()) if whole is None else whole
 
 
 def _since_the_model_spoke(records: Sequence[LogFacts]) -> list[LogFacts]:
