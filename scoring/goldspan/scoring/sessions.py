@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from msgspec import Struct, StructMeta, field
 from msgspec.structs import replace
 
+from goldspan.scoring.json_values import loads
+
 JsonValue = Any
 """None, bool, int, float, str, list of these, or dict from str to these."""
 
@@ -52,7 +54,7 @@ class Content(Struct, frozen=True, gc=False, omit_defaults=True):
         if not isinstance(self.raw, str):
             return self.raw
         try:
-            return json.loads(self.raw)
+            return loads(self.raw)
         except (ValueError, RecursionError):
             return self.raw
 

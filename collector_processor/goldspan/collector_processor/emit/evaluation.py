@@ -137,7 +137,7 @@ def source_attributes(source: ResourceFacts) -> dict[str, str]:
 
 def event_attributes(evaluation: Evaluation) -> Attributes:
     """Return the attributes of the event: semantic conventions, and goldspan's own under the metric's name."""
-    verdict, detail, key = evaluation.verdict, evaluation.detail, names.names_of(evaluation.metric)
+    verdict, key = evaluation.verdict, names.names_of(evaluation.metric)
     attributes: Attributes = {
         names.EVALUATION_NAME.name: evaluation.metric,
         names.CONVERSATION_ID.name: evaluation.session_id,
@@ -171,9 +171,14 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
         attributes[key[names.INCOMPLETE]] = True
     if evaluation.withdrawn:
         attributes[key[names.WITHDRAWN]] = True
-    attributes |= _findings(evaluation, key)
-    if isinstance(detail, CallResult | MetricCall):
-        attributes |= _tool(detail)
+    return attributes | attributes_of_detail(evaluation)
+
+
+def attributes_of_detail(evaluation: Evaluation) -> Attributes:
+    """Return the attributes of the event that tell of the detail: what was found, and which call it is."""
+    attributes = _findings(evaluation, names.names_of(evaluation.metric))
+    if isinstance(evaluation.detail, CallResult | MetricCall):
+        attributes |= _tool(evaluation.detail)
     return attributes
 
 

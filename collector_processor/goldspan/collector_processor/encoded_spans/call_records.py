@@ -21,6 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterator, Mapping
 from hashlib import blake2b
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -421,6 +422,7 @@ def encode_session(session: SessionState) -> bytes:
 
 
 _encode = msgspec.msgpack.Encoder().encode
+_shared = attrgetter(*_SHARED)
 _ARRAY_OF_8 = b"\x98"
 """How MessagePack begins an array of 8 values."""
 
@@ -431,7 +433,7 @@ def _encoded_result(one: Evaluation) -> tuple[bytes, bytes]:
     target = None if one.target is None else [_hex_to_bytes(one.target.trace_id), _hex_to_bytes(one.target.span_id)]
     identity = (_hex_to_bytes(one.id), _hex_to_bytes(digest), one.revision)
     own = _encode((*identity, one.level.value, target, one.timestamp, one.turn_index))
-    return _encode([getattr(one, name) for name in _SHARED]), own[1:]
+    return _encode(_shared(one)), own[1:]
 
 
 def decode_session(session_id: str, state: bytes, now: float) -> SessionState:

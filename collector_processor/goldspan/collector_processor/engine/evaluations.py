@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from json.encoder import encode_basestring_ascii as quoted
+from operator import attrgetter
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.evaluation import (
@@ -22,7 +24,7 @@ from goldspan.collector_processor.emit.evaluation import (
     Evaluation,
     Events,
     Level,
-    event_attributes,
+    attributes_of_detail,
 )
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.goldens.golden import Golden
@@ -59,13 +61,15 @@ class _RunEvaluations:
     resource: ResourceFacts
     include_values: bool
     events: Events
+    rules: Mapping[str, str]
+    """By what each metric judges."""
 
     def evaluation(self, level: Level, detail: Detail, place: _Place, metric: MetricResult | None = None) -> Evaluation:
         verdict = detail.verdict
         if self.session.incomplete and verdict.label is not Label.PASS:
             verdict = INCOMPLETE
         name = self.result.metric if metric is None else metric.name
-        criterion = self.result.criterion if metric is None else _rule(metric)
+        criterion = self.result.criterion if metric is None else self.rules[metric.name]
         golden = self.golden
         digest = "" if golden is None else golden.digest
         place_of = (level.value, place.turn_key, place.call_key, name)
@@ -204,7 +208,8 @@ class RunEvaluations:
         )
         removed = [] if shared == self._shared else self._removed()
         self._shared = shared
-        run = _RunEvaluations(result, session, golden, resource, include_values, events)
+        rules = {metric.name: _rule(metric) for metric in result.metrics}
+        run = _RunEvaluations(result, session, golden, resource, include_values, events, rules)
         last = session.turns[-1] if session.turns else None
         end = _Place(None, 0) if last is None else _Place(last.root, last.end)
         # What is said of turns that were not seen: only a complete run lacks them, at the root of its last turn.
@@ -213,7 +218,7 @@ class RunEvaluations:
         added: list[Evaluation] = []
         for metric in (None, *result.metrics) if golden is not None else result.metrics:
             name = "" if metric is None else metric.name
-            rule = () if metric is None else (_rule(metric), metric.range)
+            rule = () if metric is None else (rules[name], metric.range)
             level = before.pop(name, None)
             if level is None or level.rule != rule:
                 removed += () if level is None else level.all()
@@ -325,11 +330,25 @@ def revise(
     return changed
 
 
+_EMITTED = attrgetter(
+    *("id", "level", "metric", "target", "timestamp", "session_id", "run", "golden", "golden_set", "criterion"),
+    *("preset", "explanation", "turn_index", "agent", "resource", "incomplete", "withdrawn"),
+)
+_encode = msgspec.msgpack.Encoder().encode
+
+
 def digest_of(evaluation: Evaluation) -> str:
     """Return 16 hex digits: a hash of an evaluation as it is emitted, without its revision."""
-    attributes = event_attributes(replace(evaluation, revision=0))
-    text = repr((sorted(attributes.items()), evaluation.target, evaluation.timestamp))
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    verdict = evaluation.verdict
+    emitted = (
+        *_EMITTED(evaluation),
+        *(verdict.score, verdict.label, verdict.reason, attributes_of_detail(evaluation)),
+    )
+    try:
+        content = _encode(emitted)
+    except (OverflowError, UnicodeEncodeError):  # a number of more than 64 bits, half a character
+        content = repr(emitted).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def _differs(before: Evaluation, evaluation: Evaluation) -> bool:

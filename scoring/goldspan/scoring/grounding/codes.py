@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, cast
 
-from goldspan.scoring.grounding.words import FILLERS, normalised, words_of
+from goldspan.scoring.grounding.words import FILLERS, normalised, remembered, words_of
 
 Name = tuple[str, ...]
 _SHORT = 3
@@ -79,8 +79,8 @@ def _airports() -> Iterable[Mapping[str, str]]:
     return cast("Iterable[Mapping[str, str]]", airportsdata.load("IATA").values())
 
 
-def names_of(value: str) -> Iterator[Name]:
-    """Yield what else a code or name may be called, in words."""
+@remembered
+def names_of(value: str) -> tuple[Name, ...]:
+    """Return what else a code or name may be called, in words."""
     key = " ".join(_name(value))
-    if key:
-        yield from _table().get(key, ())
+    return _table().get(key, ()) if key else ()

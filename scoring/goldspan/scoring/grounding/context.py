@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.scoring.grounding.conversation import Conversation, Passage
-from goldspan.scoring.messages import Message, as_text, read_messages, result_text
+from goldspan.scoring.messages import Message, MessageResult, as_text, read_messages, result_text
 from goldspan.scoring.sessions import Capture, Content, Session, ToolCall, Turn
 
 MAX_TEXT = 1 << 20
@@ -128,7 +128,9 @@ class SessionContext:
         self._at.lacking = self._at.lacking or not turn.calls_visible or turn.has_doubtful_calls
         return contexts
 
-    def _calls(self, calls: Sequence[ToolCall], answers: Mapping[str, str], calls_before: int) -> list[KnownBeforeCall]:
+    def _calls(
+        self, calls: Sequence[ToolCall], answers: Mapping[str, MessageResult], calls_before: int
+    ) -> list[KnownBeforeCall]:
         """Add the results of a turn's calls in the order of their ends, and return what was before each call."""
         contexts: dict[int, KnownBeforeCall] = {}
         asked = _asked(calls)
@@ -172,13 +174,13 @@ class SessionContext:
             if message.role != "assistant" or at < last_of_user:
                 self._add(message.role or "user", message.text)
 
-    def _result(self, call: ToolCall, answers: Mapping[str, str], number: int) -> bool:
+    def _result(self, call: ToolCall, answers: Mapping[str, MessageResult], number: int) -> bool:
         """Add the result of a call; whether it is known. One that was only requested may have no result."""
         where = f"result of {call.name} (call {number})"
         if call.result.capture is Capture.CAPTURED:
             self._add("tool_result", _text(call.result), where)
         elif (answer := answers.get(call.call_id or "")) is not None:
-            self._add("tool_result", answer, where)
+            self._add("tool_result", result_text(answer), where)
         elif not call.rejected:
             self._add("tool_result", call.error or "", where)
             self._at.lacking = self._at.lacking or not call.requested
@@ -215,8 +217,8 @@ def _lacks_words(turn: Turn, messages: Sequence[Message]) -> bool:
     return hidden or (turn.messages.capture is Capture.CAPTURED and bool(turn.messages.raw) and not messages)
 
 
-def _answers_by_call(messages: Sequence[Message]) -> dict[str, str]:
-    return {one.call_id: result_text(one) for message in messages for one in message.results if one.call_id}
+def _answers_by_call(messages: Sequence[Message]) -> dict[str, MessageResult]:
+    return {one.call_id: one for message in messages for one in message.results if one.call_id}
 
 
 def _opening(messages: Sequence[Message], calls: Sequence[ToolCall]) -> int:

@@ -121,6 +121,8 @@ class Conversation:
         self._ranges: _Places[str] = _Places()
         self._dates_read = 0
         self._computed: tuple[int, tuple[Computed, bool]] | None = None
+        self._letters: dict[int, set[str]] = {}
+        """Runs of letters of passages of which numbers or dates are not read yet."""
         self._translated = 0
         self._english: Conversation | None = None
         for passage in passages:
@@ -170,6 +172,7 @@ class Conversation:
         self._numbers_read, self._dates_read = min(self._numbers_read, passages), min(self._dates_read, passages)
         self._initials, self._joined, self._joined_starts = self._initials[:end], "", []
         self._computed = None
+        self._letters.clear()
         self._translated = min(self._translated, passages)
         if self._english is not None:
             self._english.go_back(passages)
@@ -319,7 +322,11 @@ class Conversation:
         return found if found >= 0 and count > 1 else None
 
     def _letters_in(self, at: int) -> set[str]:
-        return letters_in(self._words[self._starts[at] : self.end(at + 1)])
+        """Return the runs of letters of a passage: kept for the other of the two that ask, numbers and dates."""
+        if (kept := self._letters.pop(at, None)) is not None:
+            return kept
+        found = self._letters[at] = letters_in(self._words[self._starts[at] : self.end(at + 1)])
+        return found
 
     def _read_numbers(self, passages: int) -> None:
         for at in range(self._numbers_read, passages):
@@ -357,7 +364,8 @@ class Conversation:
     def computed(self, passages: int) -> tuple[Computed, bool]:
         """Return what follows from the latest numbers of the first so many passages, and whether people speak of it."""
         if self._computed is None or self._computed[0] != passages:
-            said = [factor for word, factor in OPERATORS.items() if self.was_said(word, passages)]
+            words = OPERATORS.keys() & self._positions.keys()
+            said = [factor for word, factor in OPERATORS.items() if word in words and self.was_said(word, passages)]
             percents = [one.value / 100 for one, _ in self.quantities(passages, 20) if one.unit in _PERCENT]
             shares = [share for part in percents for share in (part, 1 - part, 1 + part)]  # of it, less it, with it
             numbers = self.latest_numbers(passages, _OPERANDS)

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from goldspan.scoring.grounding.words import camel_words
+from goldspan.scoring.grounding.words import camel_words, remembered
 from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_name, pointer_to, steps_of, value_at
 
 
@@ -79,8 +79,7 @@ def leaves(arguments: Any, schema: Mapping[str, Any] | None) -> Iterator[Leaf]:
             properties = properties if is_mapping(properties) else _NOTHING
             needed = needed if is_sequence(needed) else ()
             inner = [
-                (f"{path}{pointer_to((str(name),))}", one, properties.get(name), name in needed)
-                for name, one in value.items()
+                (f"{path}{_step(str(name))}", one, properties.get(name), name in needed) for name, one in value.items()
             ]
         elif is_sequence(value) and value:
             inherited = {"description": part["description"]} if "description" in part else {}
@@ -127,6 +126,11 @@ def _parts_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[An
     if isinstance(reference := schema.get("$ref"), str) and reference.startswith("#"):
         with suppress(LookupError, ValueError):
             yield value_at(root, steps_of(reference[1:]))
+
+
+@remembered
+def _step(name: str) -> str:
+    return pointer_to((name,))
 
 
 def name_says(path: str, names: frozenset[str]) -> bool:

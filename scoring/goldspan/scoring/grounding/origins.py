@@ -38,7 +38,16 @@ from goldspan.scoring.grounding.quantities import (
     is_detailed,
     quantities_of,
 )
-from goldspan.scoring.grounding.words import FILLERS, camel_words, letters_in, normalised, one_edit, stem, words_of
+from goldspan.scoring.grounding.words import (
+    FILLERS,
+    camel_words,
+    letters_in,
+    normalised,
+    one_edit,
+    remembered,
+    stem,
+    words_of,
+)
 from goldspan.scoring.json_values import is_mapping, is_sequence
 
 _PROSE_WORDS = 7
@@ -311,7 +320,7 @@ class OriginFinder:
         is_code = text.isdecimal() and len(text) > 4
         if number is not None and not is_code and (numeric := self._number(number, leaf)) is not None:
             return numeric
-        if len(words) < _PROSE_WORDS and (days := _moment(plain, letters_in(words))) is not None:
+        if len(words) < _PROSE_WORDS and (days := _moment(plain)) is not None:
             return self._moment(*days, leaf)
         if any(char >= _UNSPACED for char in text) and (found := self._unspaced(plain)) is not None:
             return found
@@ -662,8 +671,10 @@ class OriginFinder:
         return Origin(Kind(self._conversation.passages[at].kind), "literal", at)
 
 
-def _moment(plain: str, letters: set[str]) -> tuple[list[Day], list[tuple[int, int]]] | None:
+@remembered
+def _moment(plain: str) -> tuple[list[Day], list[tuple[int, int]]] | None:
     """Return the dates and times of a short text that holds nothing else."""
+    letters = letters_in(words_of(plain))
     days = [day for day in days_of(plain, letters) if day.day or day.year]
     times = list(times_of(plain, letters)) if re.search(r"\d[:h]\d|\d\s?[ap]\.?m\b", plain) else []
     if not days and not times:

@@ -9,7 +9,17 @@ from math import isfinite
 
 from msgspec import Struct
 
-from goldspan.scoring.grounding.words import COUNTING, NUMBER_WORDS, ORDINALS, SCALES, TENS, UNITS, number_word, stem
+from goldspan.scoring.grounding.words import (
+    COUNTING,
+    NUMBER_WORDS,
+    ORDINALS,
+    SCALES,
+    TENS,
+    UNITS,
+    number_word,
+    remembered,
+    stem,
+)
 
 _DIGIT = re.compile(r"\d")
 _GROUPED = re.compile(r"[-+]?\d{1,3}(,\d{2,3})+(\.\d+)?")
@@ -76,6 +86,7 @@ class Quantity(Struct, frozen=True, gc=False):
     """`digits`, `word` for a number in words, `implied` for one that words such as `couple` or `weekly` imply."""
 
 
+@remembered
 def as_number(text: str) -> float | None:
     """Return the number that a whole text is, as in `1,200.50`, `$5`, `12%`; none for another text."""
     text = text.strip().strip("$€£¥₹#%").replace("\u2212", "-").strip()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 _WORD = re.compile(r"[^\W_\u0e00-\U0010ffff]+|(?:(?![\W_])[\u0e00-\U0010ffff])+")  # scripts without spaces apart
 _ASCII_WORDS = "".join(char if char.isalnum() else " " for char in map(chr, range(128)))
@@ -75,6 +76,23 @@ NUMBER_WORDS = frozenset((*UNITS, *TENS, *ORDINALS, *SCALES, *COUNTING))
 """Words that are or imply a number, without those with digits such as `7th`."""
 
 
+_ReadT = TypeVar("_ReadT")
+_SHORT = 80
+_RECENT = 4096
+
+
+def remembered(read: Callable[[str], _ReadT]) -> Callable[[str], _ReadT]:
+    """Remember what is read of short texts: the values and names of arguments recur from session to session."""
+    recent = lru_cache(_RECENT)(read)
+
+    @wraps(read)
+    def of_text(text: str) -> _ReadT:
+        return recent(text) if len(text) <= _SHORT else read(text)
+
+    return of_text
+
+
+@remembered
 def normalised(text: str) -> str:
     """Return a text in NFKC, without case, with single spaces for all white space."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
@@ -96,9 +114,10 @@ def letters_in(words: Iterable[str]) -> set[str]:
     return found
 
 
-def camel_words(text: str) -> list[str]:
+@remembered
+def camel_words(text: str) -> tuple[str, ...]:
     """Return the normalised words of an identifier such as `pendingOrders`."""
-    return words_of(normalised(_CAMEL.sub(" ", text)))
+    return tuple(words_of(normalised(_CAMEL.sub(" ", text))))
 
 
 def stem(word: str) -> str:
