@@ -11,12 +11,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import Any, TypeGuard, cast
 
 import msgspec
 
-if TYPE_CHECKING:
-    from goldspan.scoring.sessions import JsonValue
+JsonValue = Any
+"""None, bool, int, float, str, list of these, or dict from str to these."""
 
 _NO_MAPPING = (str, type(None), list, int, float, bytes, tuple)
 _NO_SEQUENCE = (str, dict, type(None), int, float, bytes)

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from msgspec import Struct, StructMeta, field
 from msgspec.structs import replace
 
-from goldspan.scoring.json_values import loads
+from goldspan.scoring import json_values
 
-JsonValue = Any
-"""None, bool, int, float, str, list of these, or dict from str to these."""
+JsonValue = json_values.JsonValue
 
 
 class Capture(StrEnum):
@@ -54,7 +53,7 @@ class Content(Struct, frozen=True, gc=False, omit_defaults=True):
         if not isinstance(self.raw, str):
             return self.raw
         try:
-            return loads(self.raw)
+            return json_values.loads(self.raw)
         except (ValueError, RecursionError):
             return self.raw
 
