@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,10 +14,13 @@ import pytest
 from rigs.local_http import Quiet, serving
 from rigs.repository import ROOT
 from rigs.scripted_ci import Comments, Runner, command, comments_served, recipe
+from rigs.trace_requests import turn_request
 
 TRACES = ROOT / "examples/traces/strands.otlp.json"
 RIGHT, WRONG = "days: 1", "days: 2"
 """What the golden expects of the last call, which passed 1."""
+COUNTS = {"old": 12, "right": 4, "fixed": 5, "new": 3}
+"""Sessions of a pull request that failed on main too, passed on both, are fixed, and are newly wrong."""
 MARKER = "<!-- goldspan: goldspan -->\n"
 
 
@@ -139,6 +143,38 @@ def test_a_pull_request_is_compared_with_main(runner: Runner, goldens: str, main
     assert ("since the scores of main" in runner.summary) is not pull_request
     assert ("::error " in runner.output) is not pull_request
     assert "comment" not in runner.output
+
+
+def test_the_comment_says_what_is_new_before_what_failed_already(runner: Runner, comments: Comments) -> None:
+    days = {"new": (1, 2), "fixed": (2, 1), "old": (2, 2), "right": (1, 1)}
+    names = {name: [f"{name}-{number}" for number in range(count)] for name, count in COUNTS.items()}
+
+    def traces(now: int) -> str:
+        sessions = [(one, days[name][now]) for name, of_name in names.items() for one in of_name]
+        requests = [turn_request(one, ("get_weather", {"city": "Lyon", "days": passed})) for one, passed in sessions]
+        return "".join(f"{json.dumps(one)}\n" for one in requests)
+
+    wanted = [{"name": "get_weather", "args": {"city": "Lyon", "days": 1}}]
+    goldens = [{"session": one, "calls": wanted} for of_name in names.values() for one in of_name]
+    (runner.folder / "goldens.yaml").write_text(json.dumps({"golden_set": "w", "goldens": goldens}), "utf-8")
+    for now in (0, 1):
+        (runner.folder / f"runs{now}.json").write_text(traces(now), "utf-8")
+        command(runner.folder, "run-agent-tests.sh", f"cp runs{now}.json traces.jsonl")
+        inputs = {"comment": "true"} if now else {}
+        assert not runner.run("ci.md", inputs=inputs, **({} if now else {"branch": "main"})), runner.output
+    report = comments.bodies[-1]
+    (runner.folder.parent / "comment.md").write_text(report, "utf-8")
+    assert "3 regressions since the scores of main" in report.splitlines()[3]
+    regressed, _, rest = report.partition("**Fixed**")
+    assert all(regressed.count(f"- {one}: passed with 1.00 before, now failed") == 1 for one in names["new"])
+    fixed, _, rest = rest.partition("| first difference |")
+    assert all(one in fixed for one in names["fixed"])
+    table, _, folded = rest.partition("<summary>12 sessions that failed before, too</summary>")
+    assert all(one in table for one in names["new"]) and "get_weather.days" in table
+    assert all(one in folded and one not in regressed + fixed + table for one in names["old"])
+    annotations = [line for line in runner.output.splitlines() if line.startswith("::error ")]
+    assert [line.count("title=new-") for line in annotations] == [1, 1, 1]
+    assert all("get_weather.days (expected 1, found 2)" in line for line in annotations)
 
 
 def test_main_keeps_its_scores_if_nothing_could_be_scored(runner: Runner) -> None:

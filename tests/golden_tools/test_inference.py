@@ -154,6 +154,33 @@ def test_writing_calls_are_judged_and_reading_calls_are_free() -> None:
     assert failed(found, *runs_of(1, *lists)) == [False, False, True, True, True]
 
 
+def test_a_task_that_changes_nothing_expects_what_its_runs_read_where_they_agree() -> None:
+    def calls(task: int, run: int) -> Sequence[ToolCall]:
+        looked = [book(name="get_order", order=f"o{task}"), *[book(name="get_news")] * (run % 2)]
+        return [*looked[: 1 if task == 1 else None], *[book(order=f"o{task}")] * (task > 1)]
+
+    found = record(tasks_of(calls), "set")
+    other, hand_over = book(name="get_order", order="o9"), book(name="transfer_to_human", order="o1")
+    assert failed(found, *runs_of(1, calls(1, 0), [*calls(1, 0), other], [other], [])) == [False, False, True, True]
+    assert failed(found, *runs_of(0, calls(0, 0), [], [book()])) == [False, False, True]  # its runs differ
+    handing = record([*tasks_of(calls), *runs_of(8, [hand_over], [hand_over])], "set")
+    assert failed(handing, *runs_of(1, calls(1, 0), [hand_over], [])) == [False, False, True]
+
+
+def test_a_list_that_runs_divide_unevenly_may_be_passed_in_two_parts() -> None:
+    def calls(task: int, run: int) -> Sequence[ToolCall]:
+        made = [f"{letter}{task}" for letter in "abcd"]
+        parts = [made[:1], made[1:]] if run == task == 1 else [made]
+        return [book(x=task, tags=part) for part in parts]
+
+    def tags(*lists: str) -> list[ToolCall]:
+        return [book(x=2, tags=[f"{letter}2" for letter in one]) for one in lists]
+
+    fresh = tags("dcba"), tags("bd", "ca"), tags("dca", "b"), tags("a", "b", "c", "d")
+    wrong = tags("bd", "c"), tags("bd", "cd"), tags("abcd", "a")
+    assert failed(record(tasks_of(calls), "set"), *runs_of(2, *fresh, *wrong)) == [False] * 4 + [True] * 3
+
+
 def test_the_hint_of_an_mcp_server_says_which_tools_read() -> None:
     tools = [
         {"name": "order", "inputSchema": {}, "annotations": {"readOnlyHint": True}},
@@ -228,7 +255,7 @@ def test_dates_follow_the_calendar_where_they_do_in_the_other_tasks() -> None:
     days = [20_000, 20_003, 20_011]  # a Thursday, a Sunday, a Monday
     mondays = ["2024-10-07", "2024-10-07", "2024-10-21"]
     firsts = ["2024-11-01", "2024-11-01", "2024-11-01"]
-    for dates, words in ((mondays, "next monday"), (firsts, "start of next month")):
+    for dates, words in ((mondays, "monday"), (firsts, "start of next month")):
         sessions = [
             Session(f"task-{task}-run-{run}", (Turn((ToolCall("book", {"day": dates[run]}, start=days[run] * DAY),)),))
             for task in range(4)

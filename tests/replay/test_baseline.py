@@ -69,37 +69,33 @@ def runs(*sessions: SessionResult, never_seen: tuple[Golden, ...] = ()) -> Scori
 
 HALF, GOOD, MOST = scored(Fraction(1, 2)), scored(1), scored(Fraction(9, 10))
 LOST = "not evaluated (arguments not captured)"
-CASES: dict[str, tuple[ScoringResult, ScoringResult, list[str], list[str]]] = {
-    "the same": (runs(HALF), runs(HALF), [], []),
-    "better": (runs(HALF), runs(GOOD), [], []),
+CASES: dict[str, tuple[ScoringResult, ScoringResult, list[str]]] = {
+    "the same": (runs(HALF), runs(HALF), []),
+    "better": (runs(HALF), runs(GOOD), []),
     "failed after all": (
         runs(GOOD),
         runs(HALF),
-        ["sess: passed with 1.00 before, now failed with 0.50"],
-        ["sess, turn 1, f: passed with 1.00 before, now failed with 0.50"],
+        ["sess: passed with 1.00 before, now failed with 0.50; turn 1, f: passed with 1.00 before, now failed with 0.50"],
     ),
     "lower, though it passes": (
         runs(GOOD),
         runs(MOST),
-        ["sess: passed with 1.00 before, now passed with 0.90"],
-        ["sess, turn 1, f: passed with 1.00 before, now passed with 0.90"],
+        ["sess: passed with 1.00 before, now passed with 0.90; turn 1, f: passed with 1.00 before, now passed with 0.90"],
     ),
     "lower, though it failed": (
         runs(HALF),
         runs(scored(Fraction(49, 100))),
-        ["sess: failed with 0.50 before, now failed with 0.49"],
-        ["sess, turn 1, f: failed with 0.50 before, now failed with 0.49"],
+        ["sess: failed with 0.50 before, now failed with 0.49; turn 1, f: failed with 0.50 before, now failed with 0.49"],
     ),
-    "a new failure": (runs(), runs(HALF), ["sess: new, failed with 0.50"], []),
-    "a new success": (runs(), runs(GOOD), [], []),
-    "without a golden": (runs(NO_GOLDEN), runs(NO_GOLDEN), [], []),
-    "not there any more": (runs(GOOD, HALF), runs(GOOD), [], []),
-    "by another criterion, lower": (runs(GOOD), runs(replace(MOST, criterion="other")), [], []),
+    "a new failure": (runs(), runs(HALF), ["sess: new, failed with 0.50"]),
+    "a new success": (runs(), runs(GOOD), []),
+    "without a golden": (runs(NO_GOLDEN), runs(NO_GOLDEN), []),
+    "not there any more": (runs(GOOD, HALF), runs(GOOD), []),
+    "by another criterion, lower": (runs(GOOD), runs(replace(MOST, criterion="other")), []),
     "another version of the set": (
         runs(GOOD),
         runs(replace(HALF, golden=Golden("sess", golden_set="weather@2"))),
-        ["sess: passed with 1.00 before, now failed with 0.50"],
-        ["sess, turn 1, f: passed with 1.00 before, now failed with 0.50"],
+        ["sess: passed with 1.00 before, now failed with 0.50; turn 1, f: passed with 1.00 before, now failed with 0.50"],
     ),
 }
 
@@ -107,8 +103,8 @@ CASES: dict[str, tuple[ScoringResult, ScoringResult, list[str], list[str]]] = {
 @pytest.mark.parametrize("coverage", CoverageMode)
 @pytest.mark.parametrize("name", CASES)
 def test_what_got_worse_is_named(name: str, coverage: CoverageMode) -> None:
-    before, now, sessions, calls = CASES[name]
-    assert regressed(before, now, coverage) == sessions + calls
+    before, now, lines = CASES[name]
+    assert regressed(before, now, coverage) == lines
 
 
 def test_what_is_not_evaluated_any_more_counts_with_strict_coverage() -> None:
@@ -133,7 +129,8 @@ def test_a_golden_not_seen_any_more_counts_with_strict_coverage() -> None:
 def test_runs_of_a_session_are_compared_one_with_one() -> None:
     before = runs(scored(Fraction(1, 2), run="a"), scored(Fraction(1, 2), run="b"))
     after = runs(scored(1, run="c"), scored(Fraction(1, 4), run="d"))
-    assert regressed(before, after)[0] == "sess (run 2 of 2): failed with 0.50 before, now failed with 0.25"
+    [line] = regressed(before, after)
+    assert line.startswith("sess (run 2 of 2): failed with 0.50 before, now failed with 0.25; turn 1, f: ")
 
 
 def test_sessions_of_a_pattern_are_compared_though_their_ids_are_new() -> None:
@@ -262,8 +259,8 @@ def test_a_build_breaks_on_regressions_only(run: Run, goldens: Path, tmp_path: P
     assert known.stdout.endswith("✓ passed: nothing regressed.\n")
     worse = run("score", bad, "--goldens", goldens, "--baseline", "good.json", "--report", "markdown=c.md")
     assert worse.exit_code == 1
-    assert "\nregressed\n  - sess-1: passed with 1.00 before, now failed with 0.50\n" in worse.stdout
-    assert "✗ failed: 2 regressions since good.json." in worse.stdout
+    assert "\nregressed\n  - sess-1: passed with 1.00 before, now failed with 0.50; turn 1, get_weather: passed" in worse.stdout
+    assert "✗ failed: 1 regression since good.json." in worse.stdout
     assert "sess-1: passed with 1.00 before" in (tmp_path / "c.md").read_text("utf-8")
     document = run("score", bad, "--goldens", goldens, "--baseline", "good.json", "--format", "json")
     assert document.exit_code == 1
@@ -289,7 +286,7 @@ def some_pass(passed: int, failed: int) -> ScoringResult:
 def test_a_flaky_session_regresses_outside_of_noise(
     before: ScoringResult, now: ScoringResult, lines: list[str]
 ) -> None:
-    assert [line for line in regressed(before, now) if ", f:" not in line] == lines
+    assert [line.partition(";")[0] for line in regressed(before, now)] == lines
 
 
 def test_what_was_fixed_and_what_fails_as_before_is_said() -> None:

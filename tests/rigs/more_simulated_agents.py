@@ -911,6 +911,120 @@ def claims(run: SimulatedRun, chance: random.Random, mistake: str | None) -> Non
         run.call("documents.delete", {"ok": True}, claimNumber=claim)
 
 
+# A recruiter: questions that need no change, interviews in several calls, offers in prose with a fixed salary.
+
+RECRUITING_MISTAKES = (
+    "wrong stage",
+    "wrong candidate",
+    "interviewer missing",
+    "wrong week",
+    "wrong salary",
+    "letter without salary",
+    "letter without room",
+    "skill lost",
+    "skill added",
+    "hires outright",
+    "offers twice",
+    "looks nothing up",
+    "wrong score",
+    "informs nobody",
+)
+
+
+def recruiting(run: SimulatedRun, chance: random.Random, mistake: str | None) -> None:
+    """Move a candidate on, plan interviews, tag skills, write an offer; two tasks only ask how far somebody is."""
+    names = ("Ada Okoro", "Bo Lind", "Cai Wen", "Dov Levi", "Eda Kaya")
+    candidate, name = f"cand_{8_000 + 37 * run.task}", names[run.task % 5]
+    role = ("backend", "data", "design")[run.task % 3]
+    question = run.task in (4, 9)
+    salary = 61_000 + 1_500 * run.task
+    skills = ["python", "sql", "kafka", "spark", "rust"][: 2 + run.task % 4]
+    panel = ["mia", "noa", "pia"][: 1 + run.task % 3]
+    if question:
+        run.user = f"How far is {name} ({candidate}) with the {role} role?"
+    else:
+        run.user = (
+            f"{name} ({candidate}) passed the screening for {role}. Plan interviews with {', '.join(panel)} "
+            f"next week, note the skills {', '.join(skills)}, and offer {salary} EUR."
+        )
+    if mistake != "looks nothing up" and (question or some(chance, 0.9)):
+        run.call("getCandidate", {"id": candidate, "name": name, "stage": "screening"}, candidateId=candidate)
+    if some(chance, 0.35):
+        run.call("searchPolicies", [{"title": "Offers"}], query=chance.choice(("offer policy", "salary bands", role)))
+    if question:
+        if mistake != "looks nothing up":
+            run.call("listInterviews", [{"at": "2026-01-05"}], candidateId=candidate, includePast=True)
+        if mistake == "hires outright":
+            run.call("moveCandidate", {"ok": True}, candidateId=candidate, stage="hired")
+        return
+    if mistake == "wrong candidate":
+        candidate = candidate[:-1] + "x"
+    if some(chance, 0.15):
+        run.call("moveCandidate", None, "timeout", candidateId=candidate, stage="interview", reason="screening passed")
+    run.call(
+        "moveCandidate",
+        {"ok": True},
+        candidateId=candidate,
+        stage="rejected" if mistake == "wrong stage" else "hired" if mistake == "hires outright" else "interview",
+        **({"reason": chance.choice(("screening passed", "Screening passed."))} if some(chance, 0.8) else {}),
+    )
+    monday = next_weekday(run.day, 0) + timedelta(7 if mistake == "wrong week" else 0)
+    rooms: list[str] = []
+    with run.together(some(chance, 0.5)):
+        for person in shuffled(chance, panel[: -1 if mistake == "interviewer missing" else None] or ["zoe"]):
+            room = f"R{chance.randrange(100, 999)}"
+            rooms.append(room)
+            run.call(
+                "planInterview",
+                {"interview": {"uid": new_uuid(chance), "room": room}},
+                requestKey=f"int-{hexadecimal(chance, 16)}",
+                candidate={"id": candidate, "role": role},
+                interviewer=person,
+                day=str(monday + timedelta(panel.index(person) if person in panel else 0)),
+                minutes=45,
+            )
+    if mistake == "skill lost":
+        skills = skills[:-1]
+    if mistake == "skill added":
+        skills = [*skills, "cobol"]
+    noted = shuffled(chance, skills)
+    cut = chance.choice((len(noted), len(noted), len(noted) // 2, 1))
+    for part in (noted[:cut], noted[cut:]):
+        if part:
+            run.call("addSkills", {"ok": True}, candidateId=candidate, skills=part)
+    score = 3.5 + run.task / 10 + (0.7 if mistake == "wrong score" else 0)
+    run.call("rateCandidate", {"ok": True}, candidateId=candidate, score=round(score + chance.choice((0, 0.001)), 3))
+    paid = salary + (5_000 if mistake == "wrong salary" else 0)
+    written = chance.choice((f"{paid}", f"{paid:,}", f"{paid // 1000}.{paid % 1000:03}"))
+    offer = f"OF{chance.randrange(10**6):06}"
+    for _ in range(2 if mistake == "offers twice" else 1):
+        run.call(
+            "createOffer",
+            {"offer": offer},
+            candidateId=candidate,
+            salary={"amount": paid, "currency": "EUR"},
+            validUntil=str(run.day + timedelta(14)),
+        )
+    if mistake != "informs nobody":
+        said = "a good salary" if mistake == "letter without salary" else f"{written} EUR a year"
+        place = "our office" if mistake == "letter without room" else " and ".join(sorted(rooms))
+        run.call(
+            "sendLetter",
+            {"queued": True},
+            to=name,
+            attachments=[offer],
+            body=chance.choice(
+                (
+                    f"Dear {name}, we would like to offer you {said}. Your interviews are in {place}. Offer: {offer}",
+                    f"Hello {name}!\n\nPlease come to {place}. We offer {said} ({offer}).\n\nBest wishes",
+                    f"{name}, your offer {offer} is attached: {said}. We meet in {place}.",
+                )
+            ),
+        )
+    if some(chance, 0.5):
+        run.call("addNote", {"ok": True}, candidateId=candidate, text=chance.choice(("done", "offer sent", "all set")))
+
+
 MORE_AGENTS = {
     one.name: one
     for one in (
@@ -921,5 +1035,6 @@ MORE_AGENTS = {
         SimulatedAgent("sales", sales, SALES_MISTAKES, dialect="openinference"),
         SimulatedAgent("hotel", hotel, HOTEL_MISTAKES),
         SimulatedAgent("claims", claims, CLAIM_MISTAKES, dialect="openllmetry"),
+        SimulatedAgent("recruiting", recruiting, RECRUITING_MISTAKES, dialect="openinference"),
     )
 }

@@ -29,6 +29,7 @@ from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.verdict import REASON_TEXT, Label, MetricResult, MetricVerdict, Reason, Verdict
 from goldspan.scoring.wording import counted, printable, score_text
 
+_MOST_PARTS = 3
 _GoldenKey = tuple[str, str, str]
 """Golden set without version, golden, metric."""
 
@@ -59,13 +60,13 @@ def decide_against(
 
 
 def _is_worse(before: ScoredSession, now: SessionResult, coverage: summary_and_exit_code.CoverageMode) -> bool:
-    return any(_since("", before, now, strict=coverage is summary_and_exit_code.CoverageMode.STRICT))
+    return any(_since(before, now, strict=coverage is summary_and_exit_code.CoverageMode.STRICT))
 
 
 def regressions_since(
     baseline: NamedRun, result: ScoringResult, coverage: summary_and_exit_code.CoverageMode
 ) -> Iterator[str]:
-    """Say what got worse, a sentence each.
+    """Say what got worse, a sentence for each session or golden.
 
     That is a session or a call that passed, or scored higher by the same criterion, or was evaluated where it no longer
     is; a new session that fails; and a golden that is not seen any more, or is new and not seen. What could not be
@@ -78,24 +79,30 @@ def regressions_since(
     for name, now, before in _pairs(baseline.run, result):
         if now.repeated or (_key(now), _id(now)) in flaky:
             continue
-        if before is None:
-            if now.verdict.label is Label.FAIL or (strict and summary_and_exit_code.gaps(now)):
-                yield f"{name}: new, {_worst_words(now)}"
-            yield from (f"{name}, {line}" for line in _metrics((), now, strict=strict))
-            continue
-        yield from _since(name, before, now, strict=strict)
+        worse = list(_new(now, strict=strict) if before is None else _since(before, now, strict=strict))
+        if worse:
+            more = [f"and {len(worse) - _MOST_PARTS} more"] if len(worse) > _MOST_PARTS else []
+            yield f"{name}: {'; '.join([*worse[:_MOST_PARTS], *more])}"
     yield from _flaky_and_worse(flaky, result)
     yield from _repeats(baseline.run, result, strict=strict)
     if strict:
         yield from _gone(baseline.run, result)
 
 
-def _since(name: str, before: ScoredSession, now: SessionResult, *, strict: bool) -> Iterator[str]:
+def _new(now: SessionResult, *, strict: bool) -> Iterator[str]:
+    """Say what is wrong with a session that was not there before."""
+    if now.verdict.label is Label.FAIL or (strict and summary_and_exit_code.gaps(now)):
+        yield f"new, {_worst_words(now)}"
+    yield from _metrics((), now, strict=strict)
+
+
+def _since(before: ScoredSession, now: SessionResult, *, strict: bool) -> Iterator[str]:
+    """Say what of a session is worse: the whole, calls, metrics."""
     comparable = before.criterion == now.criterion
     if worse := _worse(before, now.verdict, comparable=comparable, strict=strict):
-        yield f"{name}: {worse}"
-    yield from (f"{name}, {line}" for line in _calls(before, now, comparable=comparable, strict=strict))
-    yield from (f"{name}, {line}" for line in _metrics(before.metrics, now, strict=strict))
+        yield worse
+    yield from _calls(before, now, comparable=comparable, strict=strict)
+    yield from _metrics(before.metrics, now, strict=strict)
 
 
 _Runs = Mapping[tuple[_GoldenKey, str], tuple[int, int]]

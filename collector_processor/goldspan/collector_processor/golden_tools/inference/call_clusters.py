@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import NamedTuple
 
 from goldspan.collector_processor.golden_tools.inference.matcher_ladder import is_surely_generated
 from goldspan.collector_processor.golden_tools.inference.task_runs import Field, RecordedTask, SeenCall, bag_of
@@ -53,20 +55,34 @@ def cluster_calls(task: RecordedTask, divided: DividedLists) -> TaskCalls:
     return TaskCalls(task, [one for tool in tools for one in _of_tool(task, tool, divided.get(tool))])
 
 
-DividedLists = Mapping[str, Field]
-"""By tool, the list whose elements some runs pass in one call, and others in several."""
+class DividedList(NamedTuple):
+    """A list whose elements some runs pass in one call, and others in several."""
+
+    field: Field
+    uneven: bool
+    """Some of several calls passed more than one element."""
+
+
+DividedLists = Mapping[str, DividedList]
+"""By tool."""
 
 
 def divided_lists(tasks: Sequence[RecordedTask]) -> DividedLists:
     """Return the lists that runs of one task divide among calls in several ways, with the same elements in all."""
-    found: dict[str, Field] = {}
+    found: dict[str, DividedList] = {}
     for task in tasks:
         for tool in dict.fromkeys(call.name for run in task.runs for call in run.calls if not call.reads):
             of_runs = [calls for run in task.runs if (calls := [call for call in run.calls if call.name == tool])]
             if len(set(map(len, of_runs))) > 1:
                 fields = frozenset[Field].intersection(*(frozenset(call.args) for calls in of_runs for call in calls))
-                found.update((tool, field) for field in sorted(fields) if _is_divided(of_runs, field))
+                for field in (one for one in sorted(fields) if _is_divided(of_runs, one)):
+                    known = tool in found and found[tool].uneven
+                    found[tool] = DividedList(field, known or any(_is_uneven(calls, field) for calls in of_runs))
     return found
+
+
+def _is_uneven(calls: Sequence[SeenCall], field: Field) -> bool:
+    return len(calls) > 1 and any(len(call.args[field]) > 1 for call in calls)
 
 
 def _is_divided(of_runs: Sequence[Sequence[SeenCall]], field: Field) -> bool:
@@ -91,23 +107,28 @@ def _joined(calls: Sequence[SeenCall], field: Field) -> list[SeenCall]:
     return list(joined.values())
 
 
-def in_parts(value: Sequence[JsonValue]) -> Iterator[list[list[JsonValue]]]:
-    """Yield the ways to divide a list among several calls: all of a short one, else each element for itself."""
-    singles = [[one] for one in value]
-    if len(value) == _SHORT_LIST:
-        for place, one in enumerate(value):
-            yield [[one], [*value[:place], *value[place + 1 :]]]
-    if len(singles) > 1:
-        yield singles
+def in_parts(value: Sequence[JsonValue], *, uneven: bool) -> Iterator[list[list[JsonValue]]]:
+    """Yield ways to divide a list among several calls: each element for itself, and in two parts.
+
+    The two parts are all there are of a list of three, and of a longer one, up to six, if some run divided one so.
+    """
+    if len(value) == _SHORT_LIST or (uneven and _SHORT_LIST < len(value) <= _LONG_LIST):
+        whole = range(len(value))
+        for size in range(1, len(value) // 2 + 1):
+            for part in combinations(whole, size):
+                if 2 * size < len(value) or 0 in part:
+                    yield [[value[at] for at in part], [value[at] for at in whole if at not in part]]
+    if len(value) > 1:
+        yield [[one] for one in value]
 
 
-_SHORT_LIST = 3
+_SHORT_LIST, _LONG_LIST = 3, 6
 
 
-def _of_tool(task: RecordedTask, tool: str, divided: Field | None) -> Iterator[CallCluster]:
+def _of_tool(task: RecordedTask, tool: str, divided: DividedList | None) -> Iterator[CallCluster]:
     of_runs = [[call for call in run.calls if call.name == tool] for run in task.runs]
     if divided is not None:
-        of_runs = [_joined(calls, divided) for calls in of_runs]
+        of_runs = [_joined(calls, divided.field) for calls in of_runs]
     keys = {id(call): _keys(call) for calls in of_runs for call in calls}
     clusters: list[dict[int, SeenCall]] = []
     # The longest list first, so that the others find their partners in it.

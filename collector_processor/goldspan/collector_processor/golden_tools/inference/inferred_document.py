@@ -81,7 +81,10 @@ class _SetRules:
         name = _matcher_of(value)
         if name and name in rule and not has_dollar_keys(value[name]):
             return True, value[name]
-        return True, {"$any_of": [value, ABSENT]} if rule.get("optional") and name not in ("", "$ignore") else value
+        if not rule.get("optional") or name in ("", "$ignore"):
+            return True, value
+        ways = value["$any_of"] if name == "$any_of" else [value]
+        return True, value if ABSENT in ways else {"$any_of": [*ways, ABSENT]}
 
 
 def _matcher_of(value: JsonValue) -> str:
@@ -112,7 +115,7 @@ def golden_document(inferred: InferredSet, name: str) -> InferredDocument:
         for argument, rule in sorted(rules.rules.items()):
             key = ".".join((argument[0], *argument[1]))
             document["arguments"][key] = rule
-            divided = inferred.divided.get(argument[0]) == argument[1]
+            divided = argument[0] in inferred.divided and inferred.divided[argument[0]].field == argument[1]
             comments["arguments", key] = [evidence(inferred.rules[argument]) + (_DIVIDED if divided else "")]
     document["goldens"] = [_golden(inferred, task, rules) for task in inferred.tasks]
     for index, task in enumerate(inferred.tasks):

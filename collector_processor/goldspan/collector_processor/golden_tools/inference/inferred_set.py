@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from goldspan.collector_processor.golden_tools.inference import task_runs
 from goldspan.collector_processor.golden_tools.inference.call_clusters import (
     CallCluster,
+    DividedList,
     DividedLists,
     TaskCalls,
     cluster_calls,
@@ -35,6 +36,8 @@ _INCIDENTAL = 0.4
 """A writing tool that some runs leave out in more than this share of its tasks proves nothing."""
 _OPTIONAL = 0.15
 """A writing tool that runs leave out in this share of its tasks, and differ in nothing else, may be left out."""
+_SKIPPED = 0.125
+"""The share of runs that may leave a reading tool out which is still expected where a task changes nothing."""
 _FEW_TASKS = 3
 _ENOUGH_TASKS, _ENOUGH_RUNS = 5, 40
 """With fewer, in which no run left a call of a reading tool out, it is not known that runs have to make it."""
@@ -61,6 +64,8 @@ class ToolUse:
     """Goldens expect its calls."""
     optional: bool = False
     """Runs that are right leave it out and differ in nothing else: with and without it are alternatives."""
+    skipped: bool = False
+    """It reads, and more than a few runs do not call it in tasks in which others do."""
 
     @property
     def incidental(self) -> bool:
@@ -78,7 +83,7 @@ class InferredSet:
     hidden: frozenset[str] = frozenset()
     """Names of arguments, at any depth, whose values are not written."""
 
-    divided: DividedLists = field(default_factory=dict[str, task_runs.Field])
+    divided: DividedLists = field(default_factory=dict[str, DividedList])
 
     def expected_lists(self, task: TaskCalls) -> list[list[ExpectedInTask]]:
         """Return the lists of calls that are right for a task, the most common first."""
@@ -96,16 +101,29 @@ class InferredSet:
             parts = list(self._in_parts(*one))
             whole = [[other for other in made if other is not one] for made in found if one in made]
             found += [made + ways for made in whole for ways in parts]
-        return found[:_MOST_LISTS]
+        return found[:_MOST_LISTS] if any(found) or task.runs == 1 else self._what_is_read(task)
+
+    def _what_is_read(self, task: TaskCalls) -> list[list[ExpectedInTask]]:
+        """Return what shows that a task was done in which nothing is changed.
+
+        If the task's runs agree in all reading calls, it is those of tools that hardly any run leaves out, or a call
+        that hands over to a person.
+        """
+        reads = [one for one in task.clusters if self.tools[one.tool].reads]
+        wanted = [(one, expected_arguments(one, self.rules)) for one in reads if not self.tools[one.tool].skipped]
+        if not wanted or any(len(one.calls) < task.runs for one in reads):
+            return [[]]
+        clusters = {one.tool: one for other in self.tasks for one in other.clusters if _hands_over(one.tool)}
+        return [wanted, *([(one, {})] for one in clusters.values())]
 
     def _in_parts(
         self, cluster: CallCluster, expected: Mapping[task_runs.Field, JsonValue]
     ) -> Iterator[list[ExpectedInTask]]:
         """Yield the calls that divide a list of a call."""
-        name = self.divided[cluster.tool]
+        name, uneven = self.divided[cluster.tool]
         value = expected.get(name)
         bare = value["$unordered"] if is_mapping(value) and "$unordered" in value else value
-        for parts in in_parts(bare) if is_sequence(bare) else ():
+        for parts in in_parts(bare, uneven=uneven) if is_sequence(bare) else ():
             written = [{**value, "$unordered": part} if is_mapping(value) else part for part in parts]
             yield [(replace(cluster), {**expected, name: part}) for part in written]
 
@@ -145,7 +163,10 @@ def _use(tool: str, tasks: Sequence[TaskCalls], rules: Mapping[Argument, Learned
         return ToolUse(tool, reads, len(several), unsteady, not incidental, optional)
     enough = len(several) >= _ENOUGH_TASKS and sum(runs for runs, _ in several) >= _ENOUGH_RUNS
     steady = enough and not unsteady
-    return ToolUse(tool, reads, len(several), unsteady, steady and _is_predictable(several, rules))
+    calling = sum(len(frozenset[int]().union(*(one.calls for one in clusters))) for _, clusters in several)
+    skipped = calling < (1 - _SKIPPED) * sum(runs for runs, _ in several)
+    expected = steady and _is_predictable(several, rules)
+    return ToolUse(tool, reads, len(several), unsteady, expected, skipped=skipped)
 
 
 def _is_left_out_alone(tool: str, task: TaskCalls) -> bool:

@@ -49,6 +49,7 @@ _ENOUGH_LISTS = 10
 """So many lists that all came in one order, and the order is taken to matter."""
 _FEW_PLACES = 3
 _ABOUT_A_YEAR = 400
+_A_WEEK = 7
 _MOSTLY = 0.6
 _MOST_TRIED = 10
 """So many runs of a task are left out in turn."""
@@ -267,6 +268,7 @@ def _pooled(field: Field, places: Sequence[Place], together: Sequence[str]) -> P
         spread=_spread(places),
         in_list=any(lists) and not all(lists),
         edge=_edge(flat),
+        after_a_week=any(days > _A_WEEK for one in flat for days, _ in distances(*one)),
     )
     return replace(pool, mentions=_mentioned(field, flat, len(places)))
 

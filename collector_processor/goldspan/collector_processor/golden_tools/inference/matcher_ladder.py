@@ -46,6 +46,8 @@ class PooledValues:
     """A value sometimes stands alone in a list."""
     edge: str = ""
     """Of dates that all are the first or last day of a month, quarter or year: which one, as `$date` names it."""
+    after_a_week: bool = False
+    """Some dates are more than a week after the day of the call."""
 
 
 class SeenValues(NamedTuple):
@@ -251,7 +253,8 @@ EDGES = tuple(
 
 def _calendar_date(seen: SeenValues) -> JsonValue:
     """Take the next day of a weekday, or the edge of a month, quarter or year."""
-    for words in (seen.pool.edge,) if seen.pool.edge else (f"next {day}" for day in _WEEKDAYS):
+    weekdays = (f"next {day}" if seen.pool.after_a_week else day for day in _WEEKDAYS)
+    for words in (seen.pool.edge,) if seen.pool.edge else weekdays:
         expected = {"$date": words}
         if all(accepts(expected, value, call) for value, call in zip(seen.values, seen.calls, strict=True)):
             return expected

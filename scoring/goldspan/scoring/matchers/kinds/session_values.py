@@ -359,9 +359,12 @@ class RelativeDate(Matcher):
             return moved(base, self.months, self.days) in near
         if edge := _EDGE.fullmatch(self.words):
             return _edge_of(base, edge) in near
-        back = not _BACK.isdisjoint(self.words.split())
+        words = self.words.split()
+        farthest = timedelta(0 if not _BACK.isdisjoint(words) else 14 if "next" in words else 7)
         return any(
-            one.lead(base, day) and (one.unit == "day" or (day <= base if back else day >= base))
+            one.lead(base, day)
+            and (one.unit == "day" or (day <= base if not farthest else day >= base))
+            and (one.unit != "weekday" or day - base <= farthest)
             for one in _relative_days(self.words)
             for day in near
         )
