@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +18,7 @@ from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.run import Scorer, scorer_of
 from rigs.drawn_goldens import drawn_goldens, leaving_out
 from rigs.every_door import DOORS, Documents, by_replay
+from rigs.more_simulated_agents import inferred_goldens, runs_to_judge
 from rigs.otlp_containers import requests_of
 from rigs.otlp_logs import LOGGED, log_documents
 from rigs.pipeline_rig import Said
@@ -25,6 +27,7 @@ from rigs.trace_requests import SECOND, START, attribute, digits, request, span
 
 SEEDS = range(max(1, settings().max_examples // 100))
 SCHEMA = "tool_parameter_schema"
+LEVEL = "tool_parameter_match.level"
 
 
 @pytest.mark.every_recording
@@ -190,13 +193,16 @@ def test_what_a_set_says_once_and_what_matchers_ask_of_a_session_is_answered_ali
         made("m1", "root", 1, "chat", tools=asked, asks=("c1", "search", {"query": "sea"})),
         ran("root", 3, "c1", "search", query="sea"),
         ran("root", 5, "c2", "book", seat="1A", day=DAY, key=KEY),
-        ran("root", 7, "c3", "send", body=f"Seat 1A on {DAY}", tags=["b", "a"]),
+        ran("root", 7, "c3", "send", body=f"Seat 1A on {DAY}", tags=["b", "a"], seats=["1A"]),
+        ran("root", 8, "c5", "send", body="Your seat: 1A", seats="1A"),
     ]
     spans[2]["attributes"].append(attribute("gen_ai.tool.call.result", json.dumps({"seats": [{"id": "1A"}]})))
     seat = {"$from_result": {"call": "search", "path": "/seats/*/id"}}
+    said = {"$from_result": {"call": "search", "anywhere": True}}
     calls = [
         {"name": "book", "args": {"seat": seat, "day": {"$date": "today"}, "key": KEY}, "agent": "planner"},
-        {"name": "send", "args": {"body": {"$mentions": ["book.seat", "book.day"]}, "tags": ["a", "b"]}},
+        {"name": "send", "args": {"body": {"$mentions": ["book.seat", "book.day"]}, "tags": ["a", "b"], "seats": [seat]}},
+        {"name": "send", "args": {"body": {"$key_facts": ["1A"]}, "seats": said}},
     ]
     rules = {"book.key": {"$generated": True}, "send.tags": {"$unordered": True}}
     goldens = load_goldens(
@@ -207,8 +213,18 @@ def test_what_a_set_says_once_and_what_matchers_ask_of_a_session_is_answered_ali
             "goldens": [{"session": "s", "turns": [{"calls": calls}]}],
         }
     )
-    assert scores(agree([request(spans)], goldens, scorer_of())) == [1.0, 1.0]
+    assert scores(agree([request(spans)], goldens, scorer_of())) == [1.0, 1.0, 1.0]
     twice = [*spans, ran("root", 9, "c4", "book", seat="1A", day=DAY, key=KEY)]
     said = agree([request(twice)], goldens, scorer_of())
     [turn] = [one for one in said.values() if one.get("tool_parameter_match.level") == "turn"]
     assert turn["gen_ai.evaluation.score.label"] == "fail"
+
+
+@pytest.mark.parametrize("name", ["support", "recruiting"])
+def test_inferred_goldens_judge_alike_at_every_door(name: str) -> None:
+    """Right and wrong runs of a simulated agent, by goldens that `goldspan goldens record` inferred from others."""
+    goldens, documents = inferred_goldens(name), runs_to_judge(name)
+    said = agree(documents, goldens, scorer_of())
+    labels = Counter(one["gen_ai.evaluation.score.label"] for one in said.values() if one[LEVEL] == "session")
+    assert labels["pass"] >= 4
+    assert labels["fail"] >= 3

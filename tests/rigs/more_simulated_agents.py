@@ -11,7 +11,10 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from rigs.simulated_agents import SimulatedAgent, SimulatedRun, new_uuid, shuffled, some
+from goldspan.collector_processor.golden_tools.recording import record
+from goldspan.scoring import load_goldens
+from goldspan.scoring.goldens import GoldenIndex
+from rigs.simulated_agents import AGENTS, SimulatedAgent, SimulatedRun, new_uuid, shuffled, some
 
 _BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -1038,3 +1041,15 @@ MORE_AGENTS = {
         SimulatedAgent("recruiting", recruiting, RECRUITING_MISTAKES, dialect="openinference"),
     )
 }
+
+
+def inferred_goldens(name: str) -> GoldenIndex:
+    """The goldens that three runs of each task of an agent lead to."""
+    runs = [one.to_session() for one in (AGENTS | MORE_AGENTS)[name].good(3)]
+    return load_goldens(dict(record(runs, name).document))
+
+
+def runs_to_judge(name: str) -> list[dict[str, Any]]:
+    """The traces of other runs of an agent: four that are right, four that are wrong."""
+    agent = (AGENTS | MORE_AGENTS)[name]
+    return [one.to_request() for one in (*agent.good(1, first=1000)[:4], *agent.bad(4))]

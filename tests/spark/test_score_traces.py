@@ -15,6 +15,7 @@ from goldspan.collector_processor.spark import read_problems, score_traces
 from goldspan.mappers import read_sessions
 from goldspan.scoring.errors import SettingsError
 from rigs.drawn_goldens import drawn_goldens, leaving_out
+from rigs.more_simulated_agents import inferred_goldens, runs_to_judge
 from rigs.recorded_goldens import goldens_of
 from rigs.repository import RECORDING_NAMES, RECORDINGS
 from rigs.span_tables import clickhouse_row, json_row, spans_of, write_table
@@ -47,6 +48,12 @@ def test_a_drawn_golden_is_answered_as_by_a_replay(spark: Any, seed: int) -> Non
     goldens = drawn_goldens(seed, read_sessions(documents))
     rows = random.Random(seed).sample(documents, len(documents))
     df = spark.createDataFrame([(as_json(one),) for one in rows], "value string")
+    assert collected(score_traces(df, goldens, [])) == by_replay(documents, goldens, [])
+
+
+def test_inferred_goldens_judge_as_in_a_replay(spark: Any) -> None:
+    goldens, documents = inferred_goldens("recruiting"), runs_to_judge("recruiting")
+    df = spark.createDataFrame([(as_json(one),) for one in documents], "value string")
     assert collected(score_traces(df, goldens, [])) == by_replay(documents, goldens, [])
 
 
