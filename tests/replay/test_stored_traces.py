@@ -31,6 +31,7 @@ SOURCES = {
     "langfuse": ("langfuse://travel", "langfuse"),
     "older_langfuse": ("langfuse://", "langfuse"),
     "mlflow": ("mlflow://travel", "mlflow"),
+    "logfire": ("logfire://it's", "logfire"),
     "tempo": ("tempo://agent", "tempo"),
     "older_tempo": ("tempo://", "tempo"),
     "jaeger": ("jaeger://agent", "jaeger"),
@@ -39,6 +40,8 @@ VARIABLES = {
     "phoenix": "PHOENIX_COLLECTOR_ENDPOINT",
     "langfuse": "LANGFUSE_BASE_URL",
     "mlflow": "MLFLOW_TRACKING_URI",
+    "logfire": "LOGFIRE_BASE_URL",
+    "langsmith": "LANGSMITH_ENDPOINT",
     "tempo": "TEMPO_QUERY_URL",
     "jaeger": "JAEGER_QUERY_URL",
 }
@@ -59,6 +62,8 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         (sources, "_OBSERVATIONS"),
         (sources, "_LANGFUSE_TRACES"),
         (sources, "_MLFLOW_TRACES"),
+        (sources, "_RECORDS"),
+        (sources, "_RUNS"),
         (sources, "_WITH_SPANS"),
         (sources, "_TEMPO_TRACES"),
         (sources, "_JAEGER_TRACES"),
@@ -74,6 +79,9 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", "pk")
     monkeypatch.setenv("LANGFUSE_SECRET_KEY", "sk")
+    monkeypatch.setenv("LOGFIRE_READ_TOKEN", "lf")
+    monkeypatch.setenv("LANGSMITH_API_KEY", "ls")
+    monkeypatch.delenv("LANGSMITH_WORKSPACE_ID", raising=False)
     monkeypatch.setattr(download, "_MAX_PAUSE", 0.0)
     open_servers = []
 
@@ -81,7 +89,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         server = stored(getattr(stored_platforms, kind), traces)
         found = server.__enter__()
         open_servers.append(server)
-        monkeypatch.setenv(VARIABLES[SOURCES[kind][1]], found.endpoint)
+        monkeypatch.setenv(VARIABLES[SOURCES.get(kind, ("", kind))[1]], found.endpoint)
         return found
 
     yield start
@@ -103,6 +111,38 @@ def test_every_trace_in_the_window_is_read_once_and_as_from_a_file(
     platform = serve(kind, [*before, *inside, *after])
     assert sessions(run, SOURCES[kind][0], *WINDOW) == sessions(run, write_lines(tmp_path / "t.jsonl", *inside))
     assert len(set(platform.asked)) >= 5 if kind != "mlflow" else platform.asked
+
+
+def test_runs_of_langsmith_have_the_calls_of_the_same_session(run: Run, serve: Serve, tmp_path: Path) -> None:
+    """Runs hold less than spans: no message of the user, whose place is in their own attributes."""
+    inside, before = turns(9), turns(2, apart=-24 * 60)[1:]
+    platform = serve("langsmith", [*before, *inside])
+    runs = sessions(run, "langsmith://travel", *WINDOW)
+    spans = sessions(run, write_lines(tmp_path / "t.jsonl", *inside))
+    assert [one["id"] for one in runs] == [one["id"] for one in spans]
+    calls = [[turn["calls"] for turn in one["turns"]] for one in runs]
+    assert [len(turns) for turns in calls] == [len(one["turns"]) for one in spans]
+    assert all(call["name"] == "get_weather" for turns in calls for made in turns for call in made)
+    assert len(set(platform.asked)) == 2
+    assert len(platform.asked) == 1 + 9
+
+
+@pytest.mark.parametrize(
+    ("url", "unset", "says"),
+    [
+        ("logfire://", "LOGFIRE_READ_TOKEN", "LOGFIRE_READ_TOKEN is not set"),
+        ("langsmith://travel", "LANGSMITH_API_KEY", "LANGSMITH_API_KEY is not set"),
+        ("langsmith://", "X", "names no project; write langsmith://default"),
+    ],
+)
+def test_what_a_source_lacks_is_said(
+    run: Run, monkeypatch: pytest.MonkeyPatch, url: str, unset: str, says: str
+) -> None:
+    monkeypatch.setenv("LANGSMITH_API_KEY", "ls")
+    monkeypatch.delenv(unset, raising=False)
+    result = run("score", url)
+    assert result.exit_code == 2
+    assert says in result.stderr
 
 
 @pytest.mark.parametrize("kind", ["tempo", "jaeger"])
@@ -264,6 +304,9 @@ def test_wrong_usage_is_said(run: Run, serve: Serve, arguments: tuple[str, ...],
 def test_variables_that_are_missing_are_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LANGFUSE_PUBLIC_KEY", raising=False)
     monkeypatch.setenv("LANGFUSE_SECRET_KEY", "sk")
+    monkeypatch.setenv("LOGFIRE_READ_TOKEN", "lf")
+    monkeypatch.setenv("LANGSMITH_API_KEY", "ls")
+    monkeypatch.delenv("LANGSMITH_WORKSPACE_ID", raising=False)
     assert "LANGFUSE_PUBLIC_KEY not set" in run("score", "langfuse://").stderr
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///mlflow.db")
     assert "expected the address of an MLflow server" in run("score", "mlflow://Default").stderr

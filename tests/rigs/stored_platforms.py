@@ -1,4 +1,4 @@
-"""Servers that give stored traces as Phoenix, Langfuse, MLflow, Tempo and Jaeger do, by their API descriptions.
+"""Servers that give stored traces as platforms do, by their API descriptions.
 
 Each checks the parameters of a request as its description says, gives at most so many at once as was asked for, and
 answers 400 to what it does not know.
@@ -331,3 +331,90 @@ def jaeger(platform: Stored, path: str, query: dict[str, str], _: Any) -> Answer
     if not found:
         return 404, {"error": {"httpCode": 404, "message": "No traces found"}}
     return 200, {"result": {"resourceSpans": [one for trace in found for one in trace["resourceSpans"]]}}
+
+
+SQL_TIME = r"'([^']*)'"
+LOGFIRE_SQL = re.compile(
+    rf"SELECT [\w, ]+ FROM records WHERE kind = 'span' AND start_timestamp >= {SQL_TIME} AND start_timestamp < {SQL_TIME}"
+    rf"(?: AND service_name = {SQL_TIME})?"
+    rf"(?: AND \(start_timestamp > {SQL_TIME} OR \(start_timestamp = '[^']*' AND "
+    rf"\(trace_id > {SQL_TIME} OR \(trace_id = '[^']*' AND span_id > {SQL_TIME}\)\)\)\))?"
+    r" ORDER BY start_timestamp, trace_id, span_id"
+)
+
+
+def logfire(platform: Stored, path: str, query: dict[str, str], body: Any) -> Answer:
+    """Answer `POST /v2/query` with the token `lf`: the rows of `records` that the SQL asks for."""
+    if platform.headers.get("authorization") != "Bearer lf":
+        return 401, {"detail": "Invalid token"}
+    asked = LOGFIRE_SQL.fullmatch(body["sql"]) if path == "/v2/query" else None
+    if asked is None or "min_timestamp" not in body or platform.headers.get("accept") != "application/json":
+        return 422, {"detail": "no such query"}
+    since, until, service, *after = asked.groups()
+    if service not in (None, "it''s"):
+        return 200, {"data": []}
+    rows = [
+        {
+            "trace_id": one["traceId"],
+            "span_id": one["spanId"],
+            "parent_span_id": one.get("parentSpanId") or None,
+            "span_name": one["name"],
+            "start_timestamp": instant(start(one)),
+            "end_timestamp": instant(int(one["endTimeUnixNano"])),
+            "otel_status_code": None,
+            "otel_status_message": None,
+            "attributes": attributes(one),
+            "otel_resource_attributes": {},
+            "otel_scope_name": "tests",
+            "otel_events": [],
+        }
+        for trace in platform.traces
+        for one in spans(trace)
+        if nanoseconds(since) <= start(one) < nanoseconds(until)
+    ]
+    place = ("start_timestamp", "trace_id", "span_id")
+    rows.sort(key=lambda row: [row[name] for name in place])
+    rows = [row for row in rows if after[0] is None or [row[name] for name in place] > after]
+    return 200, {"data": rows[: body["limit"]], "columns": []}
+
+
+def langsmith(platform: Stored, path: str, query: dict[str, str], body: Any) -> Answer:
+    """Answer `GET /api/v1/sessions` and `POST /api/v1/runs/query` of the project `travel`, with the key `ls`."""
+    if platform.headers.get("x-api-key") != "ls":
+        return 401, {"detail": "Invalid token"}
+    if path == "/api/v1/sessions":
+        return 200, [{"id": "p-1"}] if query == {"name": "travel", "limit": "1"} else []
+    upper = re.fullmatch(r'lt\(start_time, "([^"]+)"\)', body["filter"])
+    if path != "/api/v1/runs/query" or body["session"] != ["p-1"] or not upper or not 0 < body["limit"] <= 100:
+        return 422, {"detail": "no such query"}
+    since, until = nanoseconds(body["start_time"]), nanoseconds(upper[1])
+    found = sorted((one for trace in platform.traces for one in spans(trace)), key=start)
+    given, cursor = page_of(
+        [one for one in found if since <= start(one) < until], int(body.get("cursor", 0)), body["limit"]
+    )
+    runs = [{key: value for key, value in run_of(one).items() if key in body["select"]} for one in given]
+    return 200, {"runs": runs, "cursors": {"next": None if cursor is None else str(cursor)}}
+
+
+def run_of(span: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a span of an agent or a tool as LangSmith stores it: a run, whose time has no zone."""
+    known = attributes(span)
+    tool = known.get("gen_ai.tool.name")
+
+    def uuid(span_id: str) -> str:
+        return f"018e4c7e-a9fb-7ef0-{span_id[:4]}-{span_id[4:]}"
+
+    parent = span.get("parentSpanId")
+    return {
+        "id": uuid(span["spanId"]),
+        "trace_id": span["traceId"],
+        "parent_run_id": uuid(parent) if parent else None,
+        "run_type": "tool" if tool else "chain",
+        "name": tool or span["name"],
+        "inputs": json.loads(known.get("gen_ai.tool.call.arguments", "{}")),
+        "outputs": {"output": "ok"},
+        "extra": {"metadata": {} if tool else {"thread_id": known["gen_ai.conversation.id"]}},
+        "start_time": instant(start(span)).removesuffix("+00:00"),
+        "end_time": instant(int(span["endTimeUnixNano"])).removesuffix("+00:00"),
+        "error": None,
+    }

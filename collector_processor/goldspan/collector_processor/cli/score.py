@@ -325,7 +325,8 @@ def score(
     """Score traces against goldens, and by metrics that need none.
 
     TRACES are trace files, directories of them, - for standard input, or what a platform stores:
-    phoenix://PROJECT, langfuse://, mlflow://EXPERIMENT, tempo://[SERVICE], jaeger://SERVICE.
+    phoenix://PROJECT, langfuse://, mlflow://EXPERIMENT, langsmith://PROJECT, logfire://[SERVICE], tempo://[SERVICE],
+    jaeger://SERVICE.
 
     Without goldens findings are shown, the rarest and worst first; they fail nothing unless --fail-on says so.
 

@@ -20,7 +20,8 @@ from goldspan.mappers.spans import MarkedView, Markers
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
 
 STDIN = "-"
-STORED = re.compile(r"(phoenix|langfuse|mlflow|tempo|jaeger)://")
+PLATFORMS = ("phoenix", "langfuse", "mlflow", "langsmith", "logfire", "tempo", "jaeger")
+STORED = re.compile(rf"({'|'.join(PLATFORMS)})://")
 """How the name of traces begins that a platform stores."""
 
 RangeFindings = tuple[ProblemList, int, str]
@@ -144,9 +145,7 @@ def trace_files(
             else:
                 message = "no such file or directory; name a trace file, a directory, or - for standard input"
                 if "://" in name:
-                    message += (
-                        "; URLs of stored traces begin with phoenix://, langfuse://, mlflow://, tempo:// or jaeger://"
-                    )
+                    message += f"; URLs of stored traces begin with {', '.join(f'{one}://' for one in PLATFORMS)}"
                 missing.append(Mistake(name, "", message))
         if missing:
             raise TraceFileError(*missing)

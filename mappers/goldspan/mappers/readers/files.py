@@ -57,7 +57,7 @@ def starts_with_logs(head: bytes) -> bool:
 STDIN = "-"
 _EXPECTED = (
     "expected OTLP/JSON (a document, or one request a line), OTLP protobuf, "
-    "or JSON of Jaeger, Tempo, Zipkin, Phoenix or Langfuse"
+    "or JSON of Jaeger, Tempo, Zipkin, Phoenix, Langfuse, LangSmith, Logfire, Application Insights or CloudWatch"
 )
 _EXPECTED_COLUMNS = "expected the columns TraceId, SpanId, Timestamp and SpanAttributes"
 _MAX_BAD_FRAMES = 16

@@ -1,31 +1,43 @@
-"""Spans of platforms, turned into OTLP/JSON: what Phoenix, Langfuse and MLflow give back, sessions of Strands Evals.
+"""Spans of platforms, turned into OTLP/JSON: what their APIs give back, and what they export as files.
 
     Phoenix   {"data": [{"context": {"trace_id", "span_id"}, "span_kind", "attributes": {...}, ...}], "next_cursor"}
               the same with OTLP's spans in it (`/spans/otlpv1`), and a table's rows (`to_json` of a dataframe)
     Langfuse  {"data": [{"id", "traceId", "type", "input", "output", ...}], "meta"}, a trace with its `observations`
     MLflow    {"traces": [{"trace_info": {...}, "spans": [OTLP's spans]}]} (`/traces/batchGet`), {"trace": ...}
               (`/traces/get`), and one trace
+    LangSmith {"runs": [{"id", "trace_id", "run_type", "inputs", "outputs", ...}], "cursors"}
+    Logfire   {"data": [{"trace_id", "span_id", "start_timestamp", "attributes", ...}]}, rows of its table `records`
+    Azure     rows of Application Insights with `customDimensions` (AppDependencies: `Properties`), and the tables that
+              its query API answers: {"tables": [{"columns": [{"name"}], "rows": [[...]]}]}
+    AWS       spans of CloudWatch's log group `aws/spans`, alone or as the `message` of log events: {"events":
+              [{"message": "{...}"}]} (filter-log-events), {"results": [[{"field": "@message", "value"}]]} (Insights)
     Strands   {"session_id", "traces": [{"trace_id", "spans": [{"span_info": {...}, "tool_call" | "messages" |
     Evals     "user_prompt"}]}]}, the objects or what they look like as JSON
 
-Each of the first three also as one span, a list, or one a line. Phoenix and MLflow keep the attributes, Langfuse most
+Each but the last also as one span, a list, or one a line. Phoenix and MLflow keep the attributes, Langfuse most
 of them in `metadata`; none keeps everything of the resource and the scope.
 https://arize.com/docs/phoenix/sdk-api-reference/rest-api/api-reference/spans , https://api.reference.langfuse.com ,
+https://docs.langchain.com/langsmith/run-data-format , https://logfire.pydantic.dev/docs/reference/sql/ ,
+https://learn.microsoft.com/azure/azure-monitor/reference/tables/appdependencies ,
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Transaction-Search.html ,
 https://strandsagents.com/latest/documentation/docs/user-guide/evals-sdk/quickstart/
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from goldspan.mappers.readers.otlp_json import encode_value
-from goldspan.mappers.readers.span_tables import nanoseconds_of
+from goldspan.mappers.readers.span_tables import SpanTableReader, is_span_table, nanoseconds_of, otlp_of_span
+from goldspan.mappers.spans import DecodedSpan
 from goldspan.scoring.json_values import is_dict, is_list
 
 _STATUS = {"UNSET": 0, "OK": 1, "ERROR": 2}
 _PAGE = frozenset({"data", "next_cursor", "meta"})
+_LISTS = ("data", "runs", "tables", "events", "results")
 _MAX_DEPTH = 32
 _ATTRIBUTES = "attributes."
 """How a column of Phoenix's table begins that holds an attribute."""
@@ -40,7 +52,9 @@ def otlp_from_export(item: Mapping[str, Any]) -> dict[str, Any] | None:
         return _request([item])
     if (traces := _traces_of_mlflow(item)) is not None:
         return _request([span for trace in traces for span in _from_mlflow(trace)])
-    data = item.get("data")
+    data = next((found for name in _LISTS if is_list(found := item.get(name))), None)
+    if data is not None and (rows := list(_rows(item, data))):
+        return _request(rows)
     if is_list(data) and (any(is_dict(one) and _is_span(one) for one in data) or _PAGE.issuperset(item)):
         return _request(data)
     return None
@@ -59,19 +73,26 @@ def _alone(span: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_span(item: Mapping[str, Any]) -> bool:
-    return _is_of_phoenix(item) or _is_otlp(item) or _is_observation(item) or _is_trace(item)
+    return any(is_one(item) for is_one, _ in _SPANS) or _is_trace(item)
 
 
 def _spans(item: dict[str, Any]) -> Iterator[Any]:
-    if _is_of_phoenix(item):
-        yield _from_phoenix(item)
-    elif _is_observation(item):
-        yield _from_langfuse(item, {})
-    elif _is_trace(item):
+    if _is_trace(item):
         for one in item["observations"]:
             yield _from_langfuse(one, item) if is_dict(one) else one
     else:
-        yield _without_nulls(item)
+        yield next((read(item) for is_one, read in _SPANS if is_one(item)), item)
+
+
+def _from_otlp(span: dict[str, Any]) -> dict[str, Any]:
+    """Return a span of OTLP, without nulls, and with lists of attributes where CloudWatch has objects."""
+    found = _without_nulls(span)
+    events = found.get("events")
+    inside = (found, found.get("resource"), *(events if is_list(events) else ()))
+    for one in inside:
+        if is_dict(one) and is_dict(attributes := one.get("attributes")):
+            one["attributes"] = _pairs(attributes)
+    return found
 
 
 def _without_nulls(value: Any, depth: int = 0) -> Any:
@@ -200,6 +221,117 @@ def _object(value: object) -> dict[str, Any]:
         except (ValueError, RecursionError):
             return {}
     return value if is_dict(value) else {}
+
+
+# LangSmith.
+
+
+def _is_run(item: Mapping[str, Any]) -> bool:
+    return "run_type" in item and "trace_id" in item and "id" in item
+
+
+def _from_run(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run with the attributes that LangSmith's own export by OpenTelemetry gives it."""
+    extra, kind, name = _object(run.get("extra")), str(run.get("run_type")).lower(), run.get("name")
+    metadata = {**_object(run.get("metadata")), **_object(extra.get("metadata"))}
+    attributes: dict[str, Any] = {
+        "langsmith.span.kind": kind,
+        "langsmith.trace.name": name,
+        "langsmith.metadata.thread_id": run.get("thread_id"),
+        **{f"langsmith.metadata.{key}": value for key, value in metadata.items()},
+        "gen_ai.prompt": _text_of(run.get("inputs")),
+        "gen_ai.completion": _text_of(run.get("outputs")),
+        "gen_ai.request.model": metadata.get("ls_model_name"),
+        "gen_ai.tool.definitions": _object(extra.get("invocation_params")).get("tools"),
+    }
+    if kind == "tool":
+        attributes["gen_ai.tool.name"] = name
+        attributes["gen_ai.tool.call.id"] = extra.get("tool_call_id") or metadata.get("tool_call_id")
+    parents = run.get("parent_run_ids")
+    parent = run.get("parent_run_id") or (parents[-1] if is_list(parents) and parents else None)
+    error = run.get("error")
+    return {
+        "traceId": str(run.get("trace_id")).replace("-", ""),
+        "spanId": _half(run.get("id")),
+        "parentSpanId": _half(parent) if parent else "",
+        "name": name,
+        "startTimeUnixNano": str(_nanos(run.get("start_time"))),
+        "endTimeUnixNano": str(_nanos(run.get("end_time"))),
+        "attributes": _pairs(attributes),
+        "status": {"code": 2, "message": str(error)} if error else {},
+    }
+
+
+def _half(uuid: object) -> str:
+    """Return the half of a UUID that is made by chance."""
+    return str(uuid).replace("-", "")[16:]
+
+
+def _text_of(value: object) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False)
+
+
+# Rows of Logfire and of Application Insights, log events of CloudWatch.
+
+
+def _rows(item: Mapping[str, Any], data: list[Any]) -> Iterator[Any]:
+    """Yield the rows of an answer that holds them in another way than as objects."""
+    for one in data:
+        if is_dict(one) and is_list(columns := one.get("columns")) and is_list(rows := one.get("rows")):
+            names = [str(column.get("name")) for column in columns if is_dict(column)]
+            yield from (dict(zip(names, row, strict=False)) for row in rows if is_list(row))
+        elif is_dict(one) and isinstance(message := one.get("message"), str) and "events" in item:
+            yield from _of_log(message)
+        elif is_list(one) and "results" in item:
+            fields = {field.get("field"): field.get("value") for field in one if is_dict(field)}
+            yield from _of_log(fields.get("@message"))
+
+
+def _of_log(message: object) -> Iterator[Any]:
+    """Yield the span that is the message of a log event; other messages are no spans."""
+    if _is_otlp(span := _object(message)):
+        yield span
+
+
+def _is_row(item: Mapping[str, Any]) -> bool:
+    return is_span_table(item) and not is_dict(item.get("tags"))
+
+
+def _from_row(row: Mapping[str, Any]) -> Any:
+    """Return a row of a table of spans as a span; as it is if it cannot be read."""
+    span = next(SpanTableReader(row, lambda _: None).rows([row]), None)
+    if not isinstance(span, DecodedSpan):
+        return row
+    [request] = otlp_of_span(span)["resourceSpans"]
+    [scoped] = request["scopeSpans"]
+    [written] = scoped["spans"]
+    return {**written, "attributes": _pairs(span.attributes), "resource": request["resource"], "scope": scoped["scope"]}
+
+
+_INSIGHTS = {
+    "trace_id": ("operation_Id", "OperationId"),
+    "span_id": ("id", "Id"),
+    "parent_id": ("operation_ParentId", "ParentId"),
+    "name": ("name", "Name"),
+    "timestamp": ("timestamp", "TimeGenerated", "time"),
+    "milliseconds": ("duration", "DurationMs"),
+    "attributes": ("customDimensions", "Properties"),
+    "service_name": ("cloud_RoleName", "AppRoleName"),
+    "success": ("success", "Success"),
+}
+"""The columns of `dependencies` and `requests`, and of the tables of a workspace."""
+
+
+def _is_of_insights(item: Mapping[str, Any]) -> bool:
+    return all(any(name in item for name in _INSIGHTS[field]) for field in ("trace_id", "span_id", "attributes"))
+
+
+def _from_insights(item: Mapping[str, Any]) -> Any:
+    row = {field: next((item[name] for name in names if name in item), None) for field, names in _INSIGHTS.items()}
+    milliseconds, failed = row.pop("milliseconds"), str(row.pop("success")).lower() == "false"
+    with contextlib.suppress(TypeError, ValueError):
+        row["duration"] = round(float(milliseconds) * 1_000_000)
+    return _from_row({**row, "status_code": "ERROR" if failed else "UNSET"})
 
 
 # MLflow.
@@ -425,6 +557,17 @@ def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
         if value is not None
     }
     return [{"key": key, "value": {"stringValue": text}} for key, text in texts.items()]
+
+
+_SPANS: tuple[tuple[Callable[[dict[str, Any]], bool], Callable[[dict[str, Any]], Any]], ...] = (
+    (_is_of_phoenix, _from_phoenix),
+    (_is_otlp, _from_otlp),
+    (_is_observation, lambda one: _from_langfuse(one, {})),
+    (_is_run, _from_run),
+    (_is_of_insights, _from_insights),
+    (_is_row, _from_row),
+)
+"""How the span of each platform is told, and read."""
 
 
 # Values.

@@ -39,13 +39,13 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "end": ("endtimestamp", "endtimeunixnano", "endtime"),
     "duration": ("duration", "durationnano", "durationns"),
     "attributes": ("spanattributes", "attributes"),
-    "resource": ("resourceattributes", "resource"),
+    "resource": ("resourceattributes", "resource", "otelresourceattributes"),
     "service": ("servicename",),
-    "scope": ("scopename",),
-    "status_code": ("statuscode",),
-    "status_message": ("statusmessage",),
+    "scope": ("scopename", "otelscopename"),
+    "status_code": ("statuscode", "otelstatuscode"),
+    "status_message": ("statusmessage", "otelstatusmessage"),
     "flags": ("flags", "spanflags"),
-    "events": ("events",),
+    "events": ("events", "otelevents"),
     "event_names": ("eventsname",),
     "event_attributes": ("eventsattributes",),
     "links": ("links",),
@@ -298,7 +298,8 @@ def _duration(value: Any) -> int:
 def _events(row: Mapping[str, Any]) -> list[EventView]:
     events = row.get("events")
     if is_list(events):
-        pairs = [(_of(event, "name"), _of(event, "attributes")) for event in events if is_mapping(event)]
+        found = [event for event in events if is_mapping(event)]
+        pairs = [(_of(event, "name") or _of(event, "eventname"), _of(event, "attributes")) for event in found]
     else:
         names, attributes = row.get("event_names") or (), row.get("event_attributes") or ()
         pairs = list(zip(names, attributes, strict=False)) if len(attributes) else [(name, None) for name in names]

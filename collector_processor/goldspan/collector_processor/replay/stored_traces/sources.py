@@ -1,4 +1,4 @@
-"""Sources of traces by their URLs: `phoenix://default`, `langfuse://`, `mlflow://Default`, `tempo://`, `jaeger://agent`.
+"""Sources of traces by their URLs, as in `phoenix://default`: each platform's API, page by page.
 
     Phoenix     GET /v1/projects/{project}/spans, in the order of time
                 https://arize.com/docs/phoenix/sdk-api-reference/rest-api/api-reference/spans
@@ -6,6 +6,10 @@
                 https://mlflow.org/docs/latest/api_reference/rest-api.html
     Langfuse    GET /api/public/v2/observations; of an older server, its traces
                 https://api.reference.langfuse.com
+    LangSmith   GET /api/v1/sessions, POST /api/v1/runs/query, the runs of a project in the order of time
+                https://docs.langchain.com/langsmith/export-traces
+    Logfire     POST /v2/query, SQL over the spans of a project in the order of time
+                https://logfire.pydantic.dev/docs/how-to-guides/query-api/
     Tempo       GET /api/search, GET /api/v2/traces/{id}, times in seconds
                 https://grafana.com/docs/tempo/latest/api_docs
     Jaeger      GET /api/v3/traces, whose answers are whole traces
@@ -266,6 +270,142 @@ def _langfuse_time(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+# LangSmith.
+
+_RUNS = 100
+"""In a page; at most 100."""
+_LANGSMITH_VARIABLES = (
+    "LANGSMITH_ENDPOINT is its address, LANGSMITH_API_KEY a key, LANGSMITH_WORKSPACE_ID the workspace of a key for several"
+)
+_RUN_FIELDS = (
+    "id", "trace_id", "parent_run_id", "run_type", "name", "inputs", "outputs", "extra", "error", "start_time",
+    "end_time", "thread_id",
+)  # fmt: skip
+
+
+class _Project(msgspec.Struct, gc=False):
+    id: str
+
+
+class _Run(msgspec.Struct, gc=False):
+    start_time: str = ""
+
+
+class _Cursors(msgspec.Struct, gc=False):
+    next: str | None = None
+
+
+class _LangSmithAnswer(msgspec.Struct, gc=False):
+    runs: list[_Run]
+    cursors: _Cursors | None = None
+
+
+def langsmith(url: str, project: str) -> StoredTraces:
+    """Return the source `langsmith://PROJECT`."""
+    key = os.environ.get("LANGSMITH_API_KEY")
+    if not project or not key:
+        what = "LANGSMITH_API_KEY is not set" if project else "names no project; write langsmith://default"
+        raise DownloadError(f"{url}: {what}")
+    headers = {"X-Api-Key": key}
+    if workspace := os.environ.get("LANGSMITH_WORKSPACE_ID"):
+        headers["X-Tenant-Id"] = workspace
+    address = os.environ.get("LANGSMITH_ENDPOINT") or "https://api.smith.langchain.com"
+    pages = partial(_langsmith_pages, url, project)
+    return StoredTraces(url, "LangSmith", address, headers, _LANGSMITH_VARIABLES, pages)
+
+
+def _langsmith_pages(url: str, project: str, window: TimeWindow) -> Pages:
+    named = yield PageRequest(f"/api/v1/sessions?{urlencode({'name': project, 'limit': 1})}", holds_spans=False)
+    projects = msgspec.json.decode(named, type=list[_Project])
+    if not projects:
+        raise DownloadError(f"{url}: LangSmith has no such project")
+    query: dict[str, object] = {
+        "session": [projects[0].id],
+        "start_time": window.since.isoformat(),
+        "filter": f'lt(start_time, "{window.until.isoformat()}")',
+        "order": "asc",
+        "limit": _RUNS,
+        "select": list(_RUN_FIELDS),
+    }
+    found, done = 0, 0.0
+    while True:
+        body = yield PageRequest("/api/v1/runs/query", json.dumps(query).encode(), done=done)
+        answer = msgspec.json.decode(body, type=_LangSmithAnswer)
+        found += len(answer.runs)
+        if not answer.runs or answer.cursors is None or not answer.cursors.next:
+            return found
+        query["cursor"] = answer.cursors.next
+        done = window.share(read_time(answer.runs[-1].start_time, window.until))
+
+
+# Logfire.
+
+_RECORDS = 10_000
+"""Rows of one answer, the most it gives."""
+_LOGFIRE_VARIABLES = "LOGFIRE_READ_TOKEN is a read token of the project, LOGFIRE_BASE_URL its address"
+_RECORD_COLUMNS = (
+    "trace_id, span_id, parent_span_id, span_name, start_timestamp, end_timestamp, otel_status_code, "
+    "otel_status_message, attributes, otel_resource_attributes, otel_scope_name, otel_events, service_name"
+)
+
+
+class _Record(msgspec.Struct, gc=False):
+    start_timestamp: str
+    trace_id: str
+    span_id: str
+
+
+class _LogfireAnswer(msgspec.Struct, gc=False):
+    data: list[_Record]
+
+
+def logfire(url: str, service: str) -> StoredTraces:
+    """Return the source `logfire://[SERVICE]`: spans of the project that the token reads, or of one service in it."""
+    token = os.environ.get("LOGFIRE_READ_TOKEN")
+    if not token:
+        raise DownloadError(f"{url}: LOGFIRE_READ_TOKEN is not set; a project's settings in Logfire make one")
+    region = "eu" if "_eu_" in token else "us"
+    address = os.environ.get("LOGFIRE_BASE_URL") or f"https://logfire-{region}.pydantic.dev"
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+    return StoredTraces(url, "Logfire", address, headers, _LOGFIRE_VARIABLES, partial(_logfire_pages, service))
+
+
+def _logfire_pages(service: str, window: TimeWindow) -> Pages:
+    found = 0
+    for day in _days(window):  # a query may reach over two weeks at most
+        last: _Record | None = None
+        while True:
+            times = {"min_timestamp": day.since.isoformat(), "max_timestamp": day.until.isoformat()}
+            query = {"sql": _logfire_sql(service, day, last), "limit": _RECORDS} | times
+            done = window.share(day.since if last is None else read_time(last.start_timestamp, window.until))
+            body = yield PageRequest("/v2/query", json.dumps(query).encode(), done=done)
+            rows = msgspec.json.decode(body, type=_LogfireAnswer).data
+            found += len(rows)
+            if len(rows) < _RECORDS:
+                break
+            last = rows[-1]
+    return found
+
+
+def _logfire_sql(service: str, window: TimeWindow, last: _Record | None) -> str:
+    """Return the query for spans after the last one that was read, in the order of time and ids."""
+    wanted = [
+        "kind = 'span'",
+        f"start_timestamp >= '{window.since.isoformat()}'",
+        f"start_timestamp < '{window.until.isoformat()}'",
+    ]
+    if service:
+        wanted.append("service_name = '{}'".format(service.replace("'", "''")))
+    if last is not None:
+        time, trace, span = (f"'{one}'" for one in (last.start_timestamp, last.trace_id, last.span_id))
+        wanted.append(
+            f"(start_timestamp > {time} OR (start_timestamp = {time} AND "
+            f"(trace_id > {trace} OR (trace_id = {trace} AND span_id > {span}))))"
+        )
+    where, order = " AND ".join(wanted), "start_timestamp, trace_id, span_id"
+    return f"SELECT {_RECORD_COLUMNS} FROM records WHERE {where} ORDER BY {order}"
+
+
 _DAY = timedelta(days=1)
 """The longest window of one search: Tempo refuses more than a week, or what its operator chose."""
 _TEMPO_TRACES = 500
@@ -434,6 +574,8 @@ _PLATFORMS: Mapping[str, Callable[[str, str], StoredTraces]] = {
     "phoenix": phoenix,
     "langfuse": langfuse,
     "mlflow": mlflow,
+    "langsmith": langsmith,
+    "logfire": logfire,
     "tempo": tempo,
     "jaeger": jaeger,
 }
