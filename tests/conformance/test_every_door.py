@@ -201,7 +201,10 @@ def test_what_a_set_says_once_and_what_matchers_ask_of_a_session_is_answered_ali
     said = {"$from_result": {"call": "search", "anywhere": True}}
     calls = [
         {"name": "book", "args": {"seat": seat, "day": {"$date": "today"}, "key": KEY}, "agent": "planner"},
-        {"name": "send", "args": {"body": {"$mentions": ["book.seat", "book.day"]}, "tags": ["a", "b"], "seats": [seat]}},
+        {
+            "name": "send",
+            "args": {"body": {"$mentions": ["book.seat", "book.day"]}, "tags": ["a", "b"], "seats": [seat]},
+        },
         {"name": "send", "args": {"body": {"$key_facts": ["1A"]}, "seats": said}},
     ]
     rules = {"book.key": {"$generated": True}, "send.tags": {"$unordered": True}}

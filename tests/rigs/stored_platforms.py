@@ -333,12 +333,13 @@ def jaeger(platform: Stored, path: str, query: dict[str, str], _: Any) -> Answer
     return 200, {"result": {"resourceSpans": [one for trace in found for one in trace["resourceSpans"]]}}
 
 
-SQL_TIME = r"'([^']*)'"
+SQL_TEXT = r"'([^']*)'"
 LOGFIRE_SQL = re.compile(
-    rf"SELECT [\w, ]+ FROM records WHERE kind = 'span' AND start_timestamp >= {SQL_TIME} AND start_timestamp < {SQL_TIME}"
-    rf"(?: AND service_name = {SQL_TIME})?"
-    rf"(?: AND \(start_timestamp > {SQL_TIME} OR \(start_timestamp = '[^']*' AND "
-    rf"\(trace_id > {SQL_TIME} OR \(trace_id = '[^']*' AND span_id > {SQL_TIME}\)\)\)\))?"
+    r"SELECT [\w, ]+ FROM records WHERE kind = 'span' "
+    rf"AND start_timestamp >= {SQL_TEXT} AND start_timestamp < {SQL_TEXT}"
+    r"(?: AND service_name = '((?:[^']|'')*)')?"
+    rf"(?: AND \(start_timestamp > {SQL_TEXT} OR \(start_timestamp = '[^']*' AND "
+    rf"\(trace_id > {SQL_TEXT} OR \(trace_id = '[^']*' AND span_id > {SQL_TEXT}\)\)\)\))?"
     r" ORDER BY start_timestamp, trace_id, span_id"
 )
 

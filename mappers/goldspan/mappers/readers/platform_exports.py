@@ -36,7 +36,9 @@ from goldspan.mappers.spans import DecodedSpan
 from goldspan.scoring.json_values import is_dict, is_list
 
 _STATUS = {"UNSET": 0, "OK": 1, "ERROR": 2}
-_PAGE = frozenset({"data", "next_cursor", "meta"})
+_PAGE = frozenset(
+    {"data", "next_cursor", "meta", "runs", "cursors", "columns", "tables", "events", "results", "status"}
+)
 _LISTS = ("data", "runs", "tables", "events", "results")
 _MAX_DEPTH = 32
 _ATTRIBUTES = "attributes."

@@ -275,7 +275,7 @@ def _langfuse_time(time: datetime) -> str:
 _RUNS = 100
 """In a page; at most 100."""
 _LANGSMITH_VARIABLES = (
-    "LANGSMITH_ENDPOINT is its address, LANGSMITH_API_KEY a key, LANGSMITH_WORKSPACE_ID the workspace of a key for several"
+    "LANGSMITH_ENDPOINT is its address, LANGSMITH_API_KEY a key, LANGSMITH_WORKSPACE_ID its workspace, of several"
 )
 _RUN_FIELDS = (
     "id", "trace_id", "parent_run_id", "run_type", "name", "inputs", "outputs", "extra", "error", "start_time",
@@ -372,12 +372,12 @@ def logfire(url: str, service: str) -> StoredTraces:
 
 def _logfire_pages(service: str, window: TimeWindow) -> Pages:
     found = 0
-    for day in _days(window):  # a query may reach over two weeks at most
+    for part in _parts(window, 14 * _DAY):  # a query may reach over two weeks at most
         last: _Record | None = None
         while True:
-            times = {"min_timestamp": day.since.isoformat(), "max_timestamp": day.until.isoformat()}
-            query = {"sql": _logfire_sql(service, day, last), "limit": _RECORDS} | times
-            done = window.share(day.since if last is None else read_time(last.start_timestamp, window.until))
+            times = {"min_timestamp": part.since.isoformat(), "max_timestamp": part.until.isoformat()}
+            query = {"sql": _logfire_sql(service, part, last), "limit": _RECORDS} | times
+            done = window.share(part.since if last is None else read_time(last.start_timestamp, window.until))
             body = yield PageRequest("/v2/query", json.dumps(query).encode(), done=done)
             rows = msgspec.json.decode(body, type=_LogfireAnswer).data
             found += len(rows)
@@ -430,10 +430,10 @@ def _variables(platform: str) -> str:
     )
 
 
-def _days(window: TimeWindow) -> Iterator[TimeWindow]:
+def _parts(window: TimeWindow, length: timedelta) -> Iterator[TimeWindow]:
     since = window.since
     while since < window.until:
-        until = min(since + _DAY, window.until)
+        until = min(since + length, window.until)
         yield TimeWindow(since, until)
         since = until
 
@@ -471,7 +471,7 @@ def tempo(url: str, query: str) -> StoredTraces:
 def _tempo_pages(url: str, traceql: str, window: TimeWindow) -> Pages:
     # Tempo counts in seconds: a window has no part of one.
     since, until = (time.replace(microsecond=0) for time in (window.since, window.until))
-    waiting = [*_days(TimeWindow(since, until if until == window.until else until + _SECOND))][::-1]
+    waiting = [*_parts(TimeWindow(since, until if until == window.until else until + _SECOND), _DAY)][::-1]
     read = set[str]()
     while waiting:
         part = waiting.pop()
@@ -531,7 +531,7 @@ class _JaegerAnswer(msgspec.Struct, gc=False):
 
 
 def _jaeger_pages(url: str, service: str, window: TimeWindow) -> Pages:
-    waiting = [*_days(window)][::-1]
+    waiting = [*_parts(window, _DAY)][::-1]
     count = 0
     while waiting:
         part = waiting.pop()
