@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import math
 import os
 import re
 import subprocess
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -28,6 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "docs")]
 RESULTS, PAGE, README = ROOT / "benchmarks/proof.json", ROOT / "docs/proof.md", ROOT / "README.md"
+PLOT = ROOT / "docs/images/growth.svg"
 Rows = list[list[str]]
 Found = dict[str, Rows]
 """The tables of a section, by their place in the page; the first row of each is its head."""
@@ -65,8 +68,10 @@ def reading(data: Path) -> Found:
     every_door = printed("-m", "pytest", "-p", "no:cacheprovider", "tests/conformance/test_every_door.py")
     alike = re.search(r"(\d+) passed", every_door)
     failed = re.search(r"(\d+) failed", every_door)
-    total = int(alike[1]) if alike else 0
+    if alike is None and failed is None:
+        raise RuntimeError(f"tests/conformance/test_every_door.py did not run: {every_door[-2_000:]}")
     differ = int(failed[1]) if failed else 0
+    total = differ + (int(alike[1]) if alike else 0)
     frameworks = import_module("generate_dialects").frameworks()
     defaults = Counter(one.default for one in frameworks)
     ways = _ways(printed("-m", "conformance.variations"))
@@ -78,7 +83,7 @@ def reading(data: Path) -> Found:
                 interval(len(names) - len(wrong), len(names)),
             ],
             ["not", ", ".join(f"`{name}`" for name in wrong) or "none"],
-            [f"traces with drawn goldens that {len(doors) + 1} doors answer alike", interval(total, total + differ)],
+            [f"traces with drawn goldens that {len(doors) + 1} doors answer alike", interval(total - differ, total)],
             [
                 "frameworks that record arguments by default, by a switch, never",
                 _counts(defaults, ("on", "off", "never")),
@@ -94,11 +99,11 @@ def _counts(counts: Counter[str], names: Iterable[str]) -> str:
 
 def _ways(output: str) -> Rows:
     """Read the last line of `make variations`: how many readings were right, honest, blind, in false doubt, silent."""
-    last = re.search(r"^all((?: +[\d-]+){5})$", output, re.MULTILINE)
+    last = re.search(r"^all((?: +\d+){5})$", output, re.MULTILINE)
+    if last is None:
+        raise RuntimeError(f"conformance.variations did not end with its sums: {output[-2_000:]}")
     names = ("right", "honest", "blind", "false doubt", "silent")
-    counts = (
-        {name: int(count.replace("-", "0")) for name, count in zip(names, last[1].split(), strict=True)} if last else {}
-    )
+    counts = {name: int(count) for name, count in zip(names, last[1].split(), strict=True)}
     total = sum(counts.values())
     words = {
         "right": "recordings written in other ways that are read right",
@@ -107,7 +112,7 @@ def _ways(output: str) -> Rows:
         "false doubt": "that are read right, and are doubted",
         "silent": "that are read otherwise, and nothing says so",
     }
-    return [[words[name], interval(counts.get(name, 0), total)] for name in words] if total else []
+    return [[words[name], interval(counts[name], total)] for name in words]
 
 
 # 2. Agreement with other systems.
@@ -282,7 +287,62 @@ def speed(data: Path) -> Found:
     return {"ratios": table}
 
 
-# 6. Durability.
+# 6. Growth.
+
+KEPT = (1_000, 2_000, 4_000, 8_000)
+"""Sessions that are over, after which memory is looked at."""
+
+
+def growth(data: Path) -> Found:
+    """What a span costs in traces of every shape, by their size, and what stays of sessions that are over."""
+    shapes = import_module("benchmarks.shapes")
+    table: Rows = [
+        ["CPU of a span, in µs, by spans", *(f"{size:,}" for size in shapes.SIZES), "exponent", "delay, in s"]
+    ]
+    for one in shapes.curves():
+        each = (f"{microseconds:.1f}" for microseconds in one.microseconds)
+        table.append([one.shape, *each, f"{one.exponent:.2f}", f"{one.delay:.2f}"])
+    kept = list(shapes.kept_bytes(KEPT))
+    slope = (kept[-1] - kept[-2]) / (KEPT[-1] - KEPT[-2])
+    memory: Rows = [
+        ["sessions that are over", *(f"{count:,}" for count in KEPT), "more for each"],
+        ["memory, in KiB", *(f"{size / 1024:,.0f}" for size in kept), f"{slope:.0f} bytes"],
+    ]
+    return {"shapes": table, "memory": memory}
+
+
+_WIDE, _HIGH, _LEFT = 720, 420, 70
+_COLOURS = ("#1b5e8c", "#c2571a", "#3a7d44", "#7a4b9a", "#b8860b", "#0f8b8d", "#8c2f39", "#5c5c5c")
+
+
+def plot(rows: Rows) -> str:
+    """Return the curves of a table as SVG, both axes logarithmic: cost in proportion to size is a level line."""
+    sizes = [int(cell.replace(",", "")) for cell in rows[0][1:-2]]
+    costs = {row[0]: [float(cell) for cell in row[1:-2]] for row in rows[1:]}
+    low, high = (edge(cost for each in costs.values() for cost in each) for edge in (min, max))
+
+    def at(size: float, cost: float) -> tuple[float, float]:
+        right = math.log(size / sizes[0]) / math.log(sizes[-1] / sizes[0])
+        return _LEFT + right * (_WIDE - _LEFT - 210), 20 + (_HIGH - 60) * (
+            1 - math.log(cost / low) / math.log(high / low)
+        )
+
+    texts = [(*at(size, low), 18, f"{size:,}") for size in sizes]
+    texts += [(20.0, at(sizes[0], cost)[1], 4, f"{cost:.0f} µs") for cost in (low, (low * high) ** 0.5, high)]
+    lines: list[str] = []
+    for number, (name, each) in enumerate(sorted(costs.items(), key=lambda one: -one[1][-1])):
+        colour, y = _COLOURS[number % len(_COLOURS)], 24 + number * 22
+        points = " ".join("{:.1f},{:.1f}".format(*at(*one)) for one in zip(sizes, each, strict=True))
+        dashes = ' stroke-dasharray="5 3"' if number >= len(_COLOURS) else ""
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
+        lines.append(f'<text x="{_WIDE - 195}" y="{y}" fill="{colour}">{name}</text>')
+    lines += [f'<text x="{x:.1f}" y="{y + down:.1f}" fill="#777">{text}</text>' for x, y, down, text in texts]
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDE} {_HIGH}" font-family="sans-serif" font-size="12">'
+    title = "<title>CPU of a span by the size of its trace, for traces of every shape</title>"
+    return "\n".join([head, title, *lines, "</svg>", ""])
+
+
+# 7. Durability.
 
 
 def durability(data: Path) -> Found:
@@ -295,6 +355,8 @@ def durability(data: Path) -> Found:
         soak,
     ):
         rows.append([begin, f"{lost}; {again}; {results}"])
+    if len(rows) == 1:
+        raise RuntimeError(f"tests/soak.py printed no outcome: {soak[-2_000:]}")
     last = [line for line in printed("-m", "faults.campaign", "--nights", nights).splitlines() if line.strip()]
     rows.append([f"{nights} nights, a fault in each", "".join(last[-1:])])
     return {"trials": rows}
@@ -326,6 +388,13 @@ SECTIONS: dict[str, tuple[str, Callable[[Path], Found], str]] = {
         "Speed",
         speed,
         "Process CPU, of the fastest slices of alternating runs, on a shared machine. Less is better; where the reference again is far from 1, a row says little.",
+    ),
+    "growth": (
+        "Growth",
+        growth,
+        "An exponent of 1 says that a span costs the same in a trace of any size. Delay is how long a span of another session waited while the "
+        "largest one was scored by the same thread. What stays of a session that is over is the ids by which a late span is known; their number has "
+        "a limit.\n\n![CPU of a span by the size of its trace](images/growth.svg)",
     ),
     "durability": (
         "Durability",
@@ -407,13 +476,15 @@ def _nth(results: dict[str, Any], row: int, column: int) -> str:
 def write(results: dict[str, Any]) -> None:
     """Write the page and README's lines."""
     PAGE.write_text(page(results), "utf-8")
+    if "growth" in results:
+        PLOT.write_text(plot(results["growth"]["tables"]["shapes"]), "utf-8")
     text = README.read_text("utf-8")
     lines = f"<!-- proof -->\n{readme(results)}\n<!-- end -->"
     README.write_text(re.sub(r"<!-- proof -->.*?<!-- end -->", lambda _: lines, text, flags=re.DOTALL), "utf-8")
 
 
-def main() -> None:
-    """Measure sections and write what was found."""
+def main() -> int:
+    """Measure sections and write what was found; 1 if a section failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of published data")
@@ -421,19 +492,39 @@ def main() -> None:
     chosen = parser.parse_args()
     if unknown := set(chosen.sections) - set(SECTIONS):
         parser.error(f"no such section: {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
-    results: dict[str, Any] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    failed: list[str] = []
+    began = time.monotonic()
     for name in () if chosen.write else chosen.sections or SECTIONS:
-        began = time.monotonic()
-        found = SECTIONS[name][1](chosen.data)
-        seconds = round(time.monotonic() - began)
-        results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}  # another run may have written
-        tables = {**results.get(name, {}).get("tables", {}), **found}
-        if found:
-            results[name] = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "seconds": seconds, "tables": tables}
+        print(f"{name} ...", flush=True)
+        start = time.monotonic()
+        try:
+            found = SECTIONS[name][1](chosen.data)
+        except Exception:  # noqa: BLE001 - the other sections are measured all the same
+            traceback.print_exc()
+            failed.append(name)
+            continue
+        seconds = round(time.monotonic() - start)
+        keep(name, found, seconds)
         print(f"{name}: {seconds} s" if found else f"{name}: its data is not in {chosen.data}; as before", flush=True)
-        RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    results = known()
+    print(f"{round(time.monotonic() - began)} s in all" + (f"; failed: {', '.join(failed)}" if failed else ""))
     write(results)
+    return 1 if failed else 0
+
+
+def known() -> dict[str, Any]:
+    """Return the last results."""
+    return json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+
+
+def keep(name: str, found: Found, seconds: int) -> None:
+    """Put what a section found in the place of what it found last; tables that it did not make stay."""
+    results = known()  # another run may have written
+    if found:
+        tables = {**results.get(name, {}).get("tables", {}), **found}
+        results[name] = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "seconds": seconds, "tables": tables}
+    RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

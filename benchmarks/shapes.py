@@ -17,6 +17,7 @@ import itertools
 import json
 import math
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -305,6 +306,45 @@ def cost_of(batches: Batches, *, stream: bool = False) -> Cost:
     return Cost(door.worked, door.delay)
 
 
+class Curve(NamedTuple):
+    """What a span of a shape costs, by the number of its spans."""
+
+    shape: str
+    sizes: Sequence[int]
+    microseconds: Sequence[float]
+    """CPU time of a span."""
+    exponent: float
+    delay: float
+    """Of the largest one, in seconds."""
+
+
+def curves(words: Sequence[str] = (), sizes: Sequence[int] = SIZES, *, stream: bool = False) -> Iterator[Curve]:
+    """Measure the shapes whose names have one of these words, or all."""
+    for name, shape in SHAPES.items():
+        if words and not any(word in name for word in words):
+            continue
+        own = [size // 16 for size in sizes] if shape is turns_of_one_trace else sizes
+        costs = [cost_of(shape(size), stream=stream) for size in own]
+        each = [cost.all / size * 1e6 for cost, size in zip(costs, own, strict=True)]
+        exponent = math.log(costs[-1].all / costs[-3].all) / math.log(own[-1] / own[-3])
+        yield Curve(name, own, each, exponent, costs[-1].delay)
+
+
+def kept_bytes(counts: Sequence[int]) -> Iterator[int]:
+    """Yield how much memory an engine holds after so many sessions of two spans, one after the other, are over."""
+    door, number = Door(), 0
+    tracemalloc.start()
+    for count in counts:
+        while number < count:
+            session = [agent(trace(number + 1), "root", session=f"s-{number}"), tool(trace(number + 1), "t", "root")]
+            door.feed(session, door.now + PAUSE)
+            number += 1
+        door.run(door.now + 24 * 3600)
+        gc.collect()
+        yield tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+
+
 def main(words: Sequence[str]) -> None:
     """Print a line for each shape."""
     pin()
@@ -314,14 +354,9 @@ def main(words: Sequence[str]) -> None:
     numbers = (most[0] // 4, most[0] // 2, most[0]) if most else SIZES
     sizes = "".join(f"{size:>9,}" for size in numbers)
     print(f"{'us/span, for spans:':28}{sizes}{'exponent':>10}{'delay s':>10}")
-    for name, shape in SHAPES.items():
-        if words and not any(word in name for word in words):
-            continue
-        own = [size // 16 for size in numbers] if shape is turns_of_one_trace else numbers
-        costs = [cost_of(shape(size), stream=stream) for size in own]
-        each = "".join(f"{cost.all / size * 1e6:>9.1f}" for cost, size in zip(costs, own, strict=True))
-        exponent = math.log(costs[-1].all / costs[-3].all) / math.log(own[-1] / own[-3])
-        print(f"{name:28}{each}{exponent:>10.2f}{costs[-1].delay:>10.2f}", flush=True)
+    for one in curves(words, numbers, stream=stream):
+        each = "".join(f"{microseconds:>9.1f}" for microseconds in one.microseconds)
+        print(f"{one.shape:28}{each}{one.exponent:>10.2f}{one.delay:>10.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ def test_a_number_of_a_page_is_in_the_last_proof(page: Path) -> None:
 def test_the_proof_is_written_from_the_last_results() -> None:
     remake = "run: python -m benchmarks.proof --write"
     assert proof.page(RESULTS) == PROOF, remake
+    assert "growth" not in RESULTS or proof.plot(RESULTS["growth"]["tables"]["shapes"]) == proof.PLOT.read_text("utf-8")
     assert proof.readme(RESULTS) in (ROOT / "README.md").read_text("utf-8"), remake
 
 
@@ -64,3 +65,33 @@ def test_a_number_that_nobody_measured_is_found() -> None:
         "3 of 4",
         "97.5 %",
     }
+
+
+@pytest.mark.parametrize(
+    ("section", "printed"), [("reading", "no tests ran"), ("durability", "Traceback")], ids=["reading", "durability"]
+)
+def test_what_did_not_run_is_no_number(monkeypatch: pytest.MonkeyPatch, section: str, printed: str) -> None:
+    monkeypatch.setattr(proof, "printed", lambda *_: printed)
+    with pytest.raises(RuntimeError, match=printed):
+        proof.SECTIONS[section][1](Path())
+
+
+def test_sections_are_measured_though_another_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fails(data: Path) -> proof.Found:
+        raise OSError(str(data))
+
+    def works(data: Path) -> proof.Found:
+        return {"ratios": [["measured"], ["x"]]}
+
+    titles = {name: (name, run, "") for name, run in (("reading", fails), ("speed", works))}
+    for name in ("RESULTS", "PAGE", "README"):
+        monkeypatch.setattr(proof, name, tmp_path / name)
+    (tmp_path / "README").write_text("", "utf-8")
+    monkeypatch.setattr(proof, "SECTIONS", titles)
+    monkeypatch.setattr("sys.argv", ["proof"])
+    assert proof.main() == 1
+    assert "failed: reading" in capsys.readouterr().out
+    assert list(json.loads((tmp_path / "RESULTS").read_text("utf-8"))) == ["speed"]
+    assert "| x |" in (tmp_path / "PAGE").read_text("utf-8")
