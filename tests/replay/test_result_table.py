@@ -52,6 +52,16 @@ def test_every_row_has_the_types_of_its_columns(run: ScoringResult) -> None:
     assert [ResultRow(**row) for row in batch.to_pylist()] == rows
 
 
+def test_a_session_that_metrics_judge_without_golden_has_their_rows_alone() -> None:
+    sessions = read_sessions([turn_request("a", ("get_weather", RIGHT), user="Paris, 3 days")])
+    judged, alone = (score_sessions(None, sessions, metrics=names) for names in (["tool_parameter_grounding"], []))
+    assert {row.metric for row in run_rows(judged)} == {"tool_parameter_grounding"}
+    assert [row.reason for row in run_rows(alone) if row.metric == "tool_parameter_match"] == ["no_golden"]
+    page = judged._repr_html_()
+    assert "no golden" not in page
+    assert page.count("<tr>") == 1 + 1
+
+
 def test_each_level_has_its_rows() -> None:
     rows = list(run_rows(EVERYTHING))
     sessions = [row for row in rows if row.level == "session"]

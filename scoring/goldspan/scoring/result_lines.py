@@ -487,15 +487,20 @@ def _call_rows(session: str, turn: TurnResult) -> list[tuple[str, ...]]:
 
 
 def _session_rows(result: SessionResult, *, named: bool = True) -> list[tuple[str, ...]]:
-    """Return the table rows of a session: for each call, or for a session without turns; for metrics that fail."""
+    """Return the table rows of a session: for each call, or for a session without turns; for metrics that fail.
+
+    A session without golden has a row for each of its metrics, if any judged it.
+    """
     name = phrases.session_name(result) if named else ""
+    by_metrics = bool(result.metrics) and not result.has_golden
     rows = [row for turn in result.turns for row in _call_rows(name, turn)]
-    rows = rows or [(name, "", "", *_label_and_score(result.verdict), explain(result))]
+    if not rows and not by_metrics:
+        rows = [(name, "", "", *_label_and_score(result.verdict), explain(result))]
     return rows + [
         (name, "", "", *_label_and_score(one.verdict), f"{one.name}: {found}")
         for one in result.metrics
-        if one.label not in {None, Label.PASS}
-        and (found := one.verdict.detailed or one.verdict.explanation or "no score")
+        if by_metrics or one.label not in {None, Label.PASS}
+        if (found := one.verdict.detailed or one.verdict.explanation or "no score")
     ]
 
 

@@ -115,7 +115,7 @@ def _rows(result: SessionResult, *, include_values: bool) -> Iterator[ResultRow]
         if result.golden is not None:
             yield from never_seen_rows([result.golden])
         return
-    if result.golden is None:
+    if result.golden is None and (result.has_golden or not result.metrics):
         session = result.session
         yield _EMPTY._replace(
             session=plain(session.id),
