@@ -255,3 +255,17 @@ def test_turns_with_other_user_texts_are_those_at_their_positions_if_there_are_a
     other = sum(text not in "bc" for text in said) if expected[0] == "pass" else 0
     assert str(result).count("the user text differs; the golden has") == 0
     assert ("other user text" in str(result)) is bool(other)
+
+
+def test_a_turn_whose_user_text_was_changed_names_the_nearest_one() -> None:
+    texts = ["Book a flight to Oslo", "And a hotel near the station"]
+    golden = {
+        "golden_set": "g",
+        "goldens": [{"session": "s", "turns": [{"user": text, "calls": [{"name": "f"}]} for text in texts]}],
+    }
+    said = ["Hello", "Book a flight to Oslo please", "And a hotel near the station"]
+    turns = tuple(Turn((ToolCall("f"),), user_text=Content(text, Capture.CAPTURED)) for text in said)
+    [result] = score_sessions(golden, Session("s", turns)).sessions
+    shown = " ".join(str(result).split())
+    assert 'no turn has the user text "Book a flight to Oslo"; nearest: "Book a flight to Oslo please"' in shown
+    assert shown.count("nearest: ") == 1

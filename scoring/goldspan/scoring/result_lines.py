@@ -260,8 +260,8 @@ def _turn(
     whole = session is not None and session.as_one
     if not whole:
         _turn_headline(page, turn)
-        if said := phrases.golden_user_text(session, turn):
-            page.paragraph(f"the user text differs; the golden has {said}", indent=_CALL_INDENT)
+        if note := phrases.user_text_note(session, turn):
+            page.paragraph(note, indent=_CALL_INDENT)
     for doubt in turn.doubts:
         page.paragraph(phrases.doubt_words(doubt), indent=_CALL_INDENT, style=STYLES[UNKNOWN])
     if turn.answer is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -328,7 +329,7 @@ def _source_notes(result: SessionResult) -> Iterator[str]:
         return
     if golden is not None and golden.key != session.id:
         yield f"golden {shorten(golden.key, _LONGEST_KEY) if golden.first_user_text else golden.key}"
-    if any(golden_user_text(result, turn) for turn in result.turns):
+    if any(turn.turn is not None and user_text_note(result, turn) for turn in result.turns):
         yield "other user text"
     if session.id_source == "trace_id":
         yield "no session id, named after its trace"
@@ -588,13 +589,26 @@ def user_text_differs(expected: GoldenTurn, actual: Turn) -> bool:
     return key is not None and key[0] == "user text" and key not in keys and any(kind == key[0] for kind, _ in keys)
 
 
-def golden_user_text(session: SessionResult | None, turn: TurnResult) -> str:
-    """Return the user's text that the golden of a session has for a turn, if the turn has another one."""
+_LIKE = 0.6
+"""The share of two texts of the user that is the same in texts that are nearly one."""
+
+
+def user_text_note(session: SessionResult | None, turn: TurnResult) -> str:
+    """Say that the user's text is another one than the golden of a session has for a turn; nothing if it is the same.
+
+    For a turn that was not found: which of the turns without a place in the golden has nearly its text.
+    """
     golden = None if session is None else session.golden
-    if golden is None or turn.turn is None or turn.expected_index is None or not golden.turns:
+    if session is None or golden is None or turn.expected_index is None or not golden.turns:
         return ""
     expected = golden.turns[turn.expected_index]
-    return one_line(expected.user) if user_text_differs(expected, turn.turn) else ""
+    if turn.turn is not None:
+        differs = user_text_differs(expected, turn.turn)
+        return f"the user text differs; the golden has {one_line(expected.user)}" if differs else ""
+    others = [one.turn.user_text.value for one in session.turns if one.turn is not None and one.expected_index is None]
+    texts = [one for one in others if isinstance(one, str)]
+    nearest = get_close_matches(expected.user, texts, 1, _LIKE) if expected.user else []
+    return f"no turn has the user text {one_line(expected.user)}; nearest: {one_line(nearest[0])}" if nearest else ""
 
 
 def one_line(value: JsonValue) -> str:
