@@ -23,7 +23,7 @@ from goldspan.scoring.sessions import Capture
 from goldspan.scoring.verdict import Reason
 from rigs.command_line import Run
 from rigs.repository import ROOT
-from rigs.trace_requests import START, attribute, request, write_lines
+from rigs.trace_requests import START, attribute, request, turn_request, write_lines
 from rigs.trace_requests import span as otlp_span
 
 DOCS = ROOT / "docs"
@@ -270,3 +270,17 @@ def test_score_names_the_switch_of_the_stack_that_it_read(
     hint = Hint("", " ".join(told.split()))
     assert switch in hint.helps
     assert list(words_of_others((hint,), language_of(name))) == []
+
+
+def test_a_call_that_was_made_twice_says_what_to_write_if_that_is_right(run: Run, tmp_path: Path) -> None:
+    call = ("book_flight", {"flight": "DY 1"})
+    traces = write_lines(tmp_path / "t.jsonl", turn_request("a", call, call))
+    golden = {"golden_set": "g", "goldens": [{"session": "a", "calls": [{"name": call[0], "args": call[1]}]}]}
+    for more, code in (({}, 1), ({"reads": ["book_flight"]}, 0), ({"criterion": {"repeated_writes": "report"}}, 0)):
+        (tmp_path / "g.json").write_text(json.dumps(golden | more), "utf-8")
+        result = run("score", traces, "--goldens", "g.json")
+        assert result.exit_code == code
+        said = " ".join(result.stdout.split())
+        assert ("the same call succeeded before (1): book_flight ran again with the same arguments." in said) is bool(
+            code
+        )

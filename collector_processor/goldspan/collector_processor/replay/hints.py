@@ -18,7 +18,7 @@ from goldspan.scoring.result_words import CAPTURE_WORDS, GROUNDING, MISSING_INPU
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, DoubtedFact, Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, Reason
-from goldspan.scoring.wording import counted, printable
+from goldspan.scoring.wording import counted, listed, printable
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.replay.dialect_proposals import ShapedTools
@@ -333,11 +333,24 @@ def hints_for_run(result: ScoringResult, sums: Totals, by_dialect: Mapping[str, 
             found += [Hint(f"{REASON_TEXT[reason]} ({count:,})", text) for text in texts]
     if sums.never_seen:
         found.append(Hint(REASON_TEXT[Reason.GOLDEN_NEVER_SEEN], HELP[Reason.GOLDEN_NEVER_SEEN]))
-    found += _hints_of_metrics(result, by_dialect)
+    found += [*_hints_of_repeats(result), *_hints_of_metrics(result, by_dialect)]
     judged = not result.golden_sets and bool(sums.judged_without_golden)
     if not sums.seen and sums.without_golden and not judged:
         found.append(Hint("no session has a golden", HELP[Reason.GOLDEN_NEVER_SEEN]))
     yield from dict.fromkeys(found)
+
+
+def _hints_of_repeats(result: ScoringResult) -> Iterator[Hint]:
+    """Say how a golden set accepts calls that are made twice."""
+    turns = (turn for session in result.sessions for turn in session.turns)
+    repeated = Counter(call.tool for turn in turns for call in turn.unexpected_calls if call.repeats)
+    if repeated:
+        tools = listed(map(printable, repeated))
+        yield Hint(
+            f"the same call succeeded before ({repeated.total():,})",
+            f"{tools} ran again with the same arguments. If that is right, expect both calls, or list the tool under "
+            "`reads`; `repeated_writes: report` in the criterion only reports it.",
+        )
 
 
 def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
