@@ -19,10 +19,12 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "docs")]
 RESULTS, PAGE, README = ROOT / "benchmarks/proof.json", ROOT / "docs/proof.md", ROOT / "README.md"
-PLOT = ROOT / "docs/images/growth.svg"
+IMAGES = ROOT / "docs/images"
 Rows = list[list[str]]
 Found = dict[str, Rows]
 """The tables of a section, by their place in the page; the first row of each is its head."""
@@ -473,11 +475,36 @@ def _nth(results: dict[str, Any], row: int, column: int) -> str:
     return rows[row][column].partition(":")[0] if len(rows) > row else ""
 
 
-def write(results: dict[str, Any]) -> None:
-    """Write the page and README's lines."""
-    PAGE.write_text(page(results), "utf-8")
+def images(results: dict[str, Any]) -> dict[str, str]:
+    """Return the pictures of the pages by file name: README's badges, and the curves of growth."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    read = results.get("reading", {}).get("tables", {}).get("recordings", [["", ""], ["", "none"]])[1][1]
+    told = {"recordings": f"{read.partition(':')[0]} read right", "python": project["requires-python"]}
+    found = {
+        f"badge-{label}.svg": badge(label, text) for label, text in {**told, "license": project["license"]}.items()
+    }
     if "growth" in results:
-        PLOT.write_text(plot(results["growth"]["tables"]["shapes"]), "utf-8")
+        found["growth.svg"] = plot(results["growth"]["tables"]["shapes"])
+    return found
+
+
+def badge(label: str, text: str) -> str:
+    """Return a badge as SVG."""
+    split, wide = (12 + round(6.6 * count) for count in (len(label), len(label) + len(text) + 2))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="20" font-family="sans-serif" font-size="11">'
+        f"<title>{escape(label)}: {escape(text)}</title>"
+        f'<rect width="{wide}" height="20" rx="3" fill="#1b5e8c"/><rect width="{split}" height="20" rx="3" fill="#444"/>'
+        f'<g fill="#fff" text-anchor="middle"><text x="{split / 2}" y="14">{escape(label)}</text>'
+        f'<text x="{(split + wide) / 2}" y="14">{escape(text)}</text></g></svg>\n'
+    )
+
+
+def write(results: dict[str, Any]) -> None:
+    """Write the page, its pictures and README's lines."""
+    PAGE.write_text(page(results), "utf-8")
+    for name, picture in images(results).items():
+        (IMAGES / name).write_text(picture, "utf-8")
     text = README.read_text("utf-8")
     lines = f"<!-- proof -->\n{readme(results)}\n<!-- end -->"
     README.write_text(re.sub(r"<!-- proof -->.*?<!-- end -->", lambda _: lines, text, flags=re.DOTALL), "utf-8")

@@ -50,7 +50,8 @@ def test_a_number_of_a_page_is_in_the_last_proof(page: Path) -> None:
 def test_the_proof_is_written_from_the_last_results() -> None:
     remake = "run: python -m benchmarks.proof --write"
     assert proof.page(RESULTS) == PROOF, remake
-    assert "growth" not in RESULTS or proof.plot(RESULTS["growth"]["tables"]["shapes"]) == proof.PLOT.read_text("utf-8")
+    pictures = proof.images(RESULTS)
+    assert pictures == {name: (proof.IMAGES / name).read_text("utf-8") for name in pictures}, remake
     assert proof.readme(RESULTS) in (ROOT / "README.md").read_text("utf-8"), remake
 
 
@@ -86,6 +87,7 @@ def test_sections_are_measured_though_another_fails(
         return {"ratios": [["measured"], ["x"]]}
 
     titles = {name: (name, run, "") for name, run in (("reading", fails), ("speed", works))}
+    monkeypatch.setattr(proof, "IMAGES", tmp_path)
     for name in ("RESULTS", "PAGE", "README"):
         monkeypatch.setattr(proof, name, tmp_path / name)
     (tmp_path / "README").write_text("", "utf-8")
@@ -95,3 +97,13 @@ def test_sections_are_measured_though_another_fails(
     assert "failed: reading" in capsys.readouterr().out
     assert list(json.loads((tmp_path / "RESULTS").read_text("utf-8"))) == ["speed"]
     assert "| x |" in (tmp_path / "PAGE").read_text("utf-8")
+
+
+def test_badges_of_the_readme_are_pictures_of_the_repository() -> None:
+    shown = re.findall(
+        r"\[!\[[^\]]*\]\((docs/images/badge-[^)]+)\)\]\(([^)]+)\)", (ROOT / "README.md").read_text("utf-8")
+    )
+    assert {Path(picture).name for picture, _ in shown} == {
+        one for one in proof.images(RESULTS) if one.startswith("badge-")
+    }
+    assert all((ROOT / path).exists() for pair in shown for path in pair)
