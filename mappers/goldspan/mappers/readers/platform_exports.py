@@ -280,12 +280,12 @@ def _rows(item: Mapping[str, Any], data: list[Any]) -> Iterator[Any]:
     """Yield the rows of an answer that holds them in another way than as objects."""
     for one in data:
         if is_dict(one) and is_list(columns := one.get("columns")) and is_list(rows := one.get("rows")):
-            names = [str(column.get("name")) for column in columns if is_dict(column)]
-            yield from (dict(zip(names, row, strict=False)) for row in rows if is_list(row))
-        elif is_dict(one) and isinstance(message := one.get("message"), str) and "events" in item:
-            yield from _of_log(message)
+            names = [str(column.get("name")) for column in filter(is_dict, columns)]
+            yield from (dict(zip(names, row, strict=False)) for row in filter(is_list, rows))
+        elif is_dict(one) and "events" in item:
+            yield from _of_log(one.get("message"))
         elif is_list(one) and "results" in item:
-            fields = {field.get("field"): field.get("value") for field in one if is_dict(field)}
+            fields = {field.get("field"): field.get("value") for field in filter(is_dict, one)}
             yield from _of_log(fields.get("@message"))
 
 

@@ -73,12 +73,18 @@ def divided_lists(tasks: Sequence[RecordedTask]) -> DividedLists:
     for task in tasks:
         for tool in dict.fromkeys(call.name for run in task.runs for call in run.calls if not call.reads):
             of_runs = [calls for run in task.runs if (calls := [call for call in run.calls if call.name == tool])]
-            if len(set(map(len, of_runs))) > 1:
-                fields = frozenset[Field].intersection(*(frozenset(call.args) for calls in of_runs for call in calls))
-                for field in (one for one in sorted(fields) if _is_divided(of_runs, one)):
-                    known = tool in found and found[tool].uneven
-                    found[tool] = DividedList(field, known or any(_is_uneven(calls, field) for calls in of_runs))
+            for field in _divided_fields(of_runs):
+                known = tool in found and found[tool].uneven
+                found[tool] = DividedList(field, known or any(_is_uneven(calls, field) for calls in of_runs))
     return found
+
+
+def _divided_fields(of_runs: Sequence[Sequence[SeenCall]]) -> list[Field]:
+    """Return the lists of a tool's calls that runs which call it more or less often divide among their calls."""
+    if len(set(map(len, of_runs))) < 2:
+        return []
+    fields = frozenset[Field].intersection(*(frozenset(call.args) for calls in of_runs for call in calls))
+    return [field for field in sorted(fields) if _is_divided(of_runs, field)]
 
 
 def _is_uneven(calls: Sequence[SeenCall], field: Field) -> bool:
@@ -131,11 +137,14 @@ def _of_tool(task: RecordedTask, tool: str, divided: DividedList | None) -> Iter
         of_runs = [_joined(calls, divided.field) for calls in of_runs]
     keys = {id(call): _keys(call) for calls in of_runs for call in calls}
     clusters: list[dict[int, SeenCall]] = []
+
+    def alike(call: SeenCall, cluster: Mapping[int, SeenCall]) -> float:
+        return max(_alike(keys[id(call)], keys[id(other)]) for other in cluster.values())
+
     # The longest list first, so that the others find their partners in it.
-    for number in sorted(range(len(of_runs)), key=lambda index: (-len(of_runs[index]), index)):
-        calls = of_runs[number]
+    for number, calls in sorted(enumerate(of_runs), key=lambda one: (-len(one[1]), one[0])):
         pairs = sorted(
-            (-max(_alike(keys[id(call)], keys[id(other)]) for other in cluster.values()), abs(mine - its), mine, its)
+            (-alike(call, cluster), abs(mine - its), mine, its)
             for mine, call in enumerate(calls)
             for its, cluster in enumerate(clusters)
         )

@@ -59,18 +59,16 @@ class _SetRules:
         matchers = [value for value in seen if _matcher_of(value)]
         if not matchers:
             return optional if seen else {}
-        name = _matcher_of(matchers[0])
-        if name in _OF_OWN_VALUE and not has_dollar_keys(matchers[0][name]):
-            together = matchers[0].get("together")
-            options = {key: one for key, one in matchers[0].items() if key not in (name, "together")}
-            return {name: True, **options, **({"together": list(together)} if together else {}), **optional}
-        if (
-            (len(matchers) == calls or rule.optional)
-            and len(matchers) == len(seen)
-            and all(value == seen[0] for value in seen)
-            and matchers[0][name] is not True  # what has no value of its own says nothing of an argument left out
-        ):
-            return {**seen[0], "always": True, **optional}
+        first = matchers[0]
+        name = _matcher_of(first)
+        if name in _OF_OWN_VALUE and not has_dollar_keys(first[name]):
+            options = {key: one for key, one in first.items() if key not in (name, "together")}
+            together = {"together": list(first["together"])} if first.get("together") else {}
+            return {name: True, **options, **together, **optional}
+        in_all = len(matchers) == len(seen) and (len(matchers) == calls or rule.optional)
+        # What has no value of its own says nothing of an argument left out.
+        if in_all and all(value == first for value in seen) and first[name] is not True:
+            return {**first, "always": True, **optional}
         return optional
 
     def in_golden(self, tool: str, way: Field, value: JsonValue) -> tuple[bool, JsonValue]:
@@ -101,15 +99,13 @@ def rules_of_set(inferred: InferredSet) -> Mapping[Argument, JsonValue]:
 def golden_document(inferred: InferredSet, name: str) -> InferredDocument:
     """Return the golden set."""
     rules = _SetRules(inferred)
-    document: dict[str, JsonValue] = {"golden_set": name}
+    document: dict[str, JsonValue] = {
+        "golden_set": name,
+        "criterion": {"ordered": False, "failed_calls": "ignore"},
+        "other_writes": "forbid",
+        **_readers_and_writers(inferred),
+    }
     comments: dict[ValuePath, Sequence[str]] = {}
-    document["criterion"] = {"ordered": False, "failed_calls": "ignore"}
-    document["other_writes"] = "forbid"
-    free = {use.tool: use.reads or use.incidental for use in inferred.tools.values()}
-    if not all(only_reads(tool) == reads for tool, reads in free.items()):
-        document["reads"] = sorted(tool for tool, reads in free.items() if reads)
-        if writes := sorted(tool for tool, reads in free.items() if not reads and only_reads(tool)):
-            document["writes"] = writes
     if rules.rules:
         document["arguments"] = {}
         for argument, rule in sorted(rules.rules.items()):
@@ -122,6 +118,15 @@ def golden_document(inferred: InferredSet, name: str) -> InferredDocument:
         if task.runs == 1:
             comments["goldens", index] = ["Seen in one run: what may differ in it is not known. Record a second one."]
     return InferredDocument(document, comments)
+
+
+def _readers_and_writers(inferred: InferredSet) -> dict[str, JsonValue]:
+    """Return which tools read and write, where their names do not say it, or their calls prove nothing."""
+    free = {use.tool: use.reads or use.incidental for use in inferred.tools.values()}
+    if all(only_reads(tool) == reads for tool, reads in free.items()):
+        return {}
+    writes = sorted(tool for tool, reads in free.items() if not reads and only_reads(tool))
+    return {"reads": sorted(tool for tool, reads in free.items() if reads), **({"writes": writes} if writes else {})}
 
 
 @dataclass(frozen=True, slots=True)

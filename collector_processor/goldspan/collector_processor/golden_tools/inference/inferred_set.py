@@ -87,21 +87,23 @@ class InferredSet:
 
     def expected_lists(self, task: TaskCalls) -> list[list[ExpectedInTask]]:
         """Return the lists of calls that are right for a task, the most common first."""
-        expected: list[ExpectedInTask] = [
+        expected = [
             (cluster, expected_arguments(cluster, self.rules))
             for cluster in task.clusters
-            if self.tools[cluster.tool].expected
-            and (not self.tools[cluster.tool].reads or len(cluster.calls) == task.runs)
+            if self._expects(task, cluster)
         ]
         found = _lists_of_runs(expected, task.runs)
         for tool in dict.fromkeys(cluster.tool for cluster, _ in expected if self.tools[cluster.tool].optional):
             without = ([one for one in made if one[0].tool != tool] for made in list(found))
             found += [made for made in without if made not in found]
-        for one in [one for one in expected if one[0].tool in self.divided]:
-            parts = list(self._in_parts(*one))
-            whole = [[other for other in made if other is not one] for made in found if one in made]
-            found += [made + ways for made in whole for ways in parts]
+        for one in expected:
+            found += self._divided_otherwise(one, found)
         return found[:_MOST_LISTS] if any(found) or task.runs == 1 else self._what_is_read(task)
+
+    def _expects(self, task: TaskCalls, cluster: CallCluster) -> bool:
+        """Whether a call of a task is expected; one that only reads, if all runs made it."""
+        use = self.tools[cluster.tool]
+        return use.expected and (not use.reads or len(cluster.calls) == task.runs)
 
     def _what_is_read(self, task: TaskCalls) -> list[list[ExpectedInTask]]:
         """Return what shows that a task was done in which nothing is changed.
@@ -116,16 +118,23 @@ class InferredSet:
         clusters = {one.tool: one for other in self.tasks for one in other.clusters if _hands_over(one.tool)}
         return [wanted, *([(one, {})] for one in clusters.values())]
 
-    def _in_parts(
-        self, cluster: CallCluster, expected: Mapping[task_runs.Field, JsonValue]
-    ) -> Iterator[list[ExpectedInTask]]:
-        """Yield the calls that divide a list of a call."""
+    def _divided_otherwise(
+        self, one: ExpectedInTask, lists: Sequence[list[ExpectedInTask]]
+    ) -> list[list[ExpectedInTask]]:
+        """Return the lists that have a call, with its list of values divided among several calls."""
+        cluster, expected = one
+        if cluster.tool not in self.divided:
+            return []
         name, uneven = self.divided[cluster.tool]
         value = expected.get(name)
         bare = value["$unordered"] if is_mapping(value) and "$unordered" in value else value
+        others = [[other for other in made if other is not one] for made in lists if one in made]
+        found: list[list[ExpectedInTask]] = []
         for parts in in_parts(bare, uneven=uneven) if is_sequence(bare) else ():
             written = [{**value, "$unordered": part} if is_mapping(value) else part for part in parts]
-            yield [(replace(cluster), {**expected, name: part}) for part in written]
+            calls = [(replace(cluster), {**expected, name: part}) for part in written]
+            found += [made + calls for made in others]
+        return found
 
 
 def _lists_of_runs(expected: Sequence[ExpectedInTask], runs: int) -> list[list[ExpectedInTask]]:
@@ -152,21 +161,21 @@ def of_one_task(inferred: InferredSet, task: task_runs.RecordedTask) -> Inferred
 
 def _use(tool: str, tasks: Sequence[TaskCalls], rules: Mapping[Argument, LearnedRule], *, reads: bool) -> ToolUse:
     several = list(_of_several_runs(tool, tasks))
-    unsteady = sum(any(len(one.calls) < runs for one in clusters) for runs, clusters in several)
-    if not reads:
-        incidental = len(several) >= _FEW_TASKS and unsteady >= 2 and unsteady > _INCIDENTAL * len(several)
-        known = not unsteady and sum(runs for runs, _ in several) >= _ENOUGH_HAND_OVERS
-        incidental = incidental or (_hands_over(tool) and not known)
-        alone = sum(_is_left_out_alone(tool, task) for task in tasks)
-        incidental = incidental or (alone >= 2 and alone == len(several))
-        optional = not incidental and alone >= max(2, _OPTIONAL * len(several))
-        return ToolUse(tool, reads, len(several), unsteady, not incidental, optional)
-    enough = len(several) >= _ENOUGH_TASKS and sum(runs for runs, _ in several) >= _ENOUGH_RUNS
-    steady = enough and not unsteady
-    calling = sum(len(frozenset[int]().union(*(one.calls for one in clusters))) for _, clusters in several)
-    skipped = calling < (1 - _SKIPPED) * sum(runs for runs, _ in several)
-    expected = steady and _is_predictable(several, rules)
-    return ToolUse(tool, reads, len(several), unsteady, expected, skipped=skipped)
+    runs = sum(count for count, _ in several)
+    unsteady = sum(any(len(one.calls) < count for one in clusters) for count, clusters in several)
+    if reads:
+        calling = sum(len(frozenset[int]().union(*(one.calls for one in clusters))) for _, clusters in several)
+        steady = len(several) >= _ENOUGH_TASKS and runs >= _ENOUGH_RUNS and not unsteady
+        expected = steady and _is_predictable(several, rules)
+        return ToolUse(tool, reads, len(several), unsteady, expected, skipped=calling < (1 - _SKIPPED) * runs)
+    alone = sum(_is_left_out_alone(tool, task) for task in tasks)
+    incidental = (
+        (len(several) >= _FEW_TASKS and unsteady >= 2 and unsteady > _INCIDENTAL * len(several))
+        or (_hands_over(tool) and (unsteady > 0 or runs < _ENOUGH_HAND_OVERS))
+        or (alone >= 2 and alone == len(several))
+    )
+    optional = not incidental and alone >= max(2, _OPTIONAL * len(several))
+    return ToolUse(tool, reads, len(several), unsteady, not incidental, optional)
 
 
 def _is_left_out_alone(tool: str, task: TaskCalls) -> bool:

@@ -165,56 +165,44 @@ def _rule(
     if named or any(holds_name(value, hidden) for values, _ in places for value in values):
         return LearnedRule(*argument, PRESENT.name, PooledValues(), optional, 0, {}, passed, assumed=True)
     pool = _pooled(argument[1], places, together)
-    failures: Counter[str] = Counter()
     tried = sum(min(len(values), _MOST_TRIED) for values, _ in places if len(values) > 1)
     fitting = {
         form.name
         for form in FORMS
         if all(form.fit(SeenValues(values, calls, pool)) is not None for values, calls in places)
     }
-    if any(len(set(map(canonical, values))) > 1 for values, _ in places):
-        forms = [form for form in FORMS if form.name in fitting or form.name == "generated"]
-        for values, calls in places:
-            _try_out(values, calls, pool, forms, failures)
+    failures = _failures(places, pool, [form for form in FORMS if form.name in fitting or form.name == "generated"])
     form, assumed = _choose(places, pool, fitting, failures, tried, writes)
     return LearnedRule(*argument, form, pool, optional, tried, dict(failures), passed, assumed)
 
 
-def _try_out(
-    values: Sequence[JsonValue],
-    calls: Sequence[SeenCall],
-    pool: PooledValues,
-    forms: Sequence[Form],
-    failures: Counter[str],
-) -> None:
-    """Leave out one run after the other, of many runs the first, and count which forms reject it."""
-    for index in range(min(len(values), _MOST_TRIED) if len(values) > 1 else 0):
-        others = SeenValues([*values[:index], *values[index + 1 :]], [*calls[:index], *calls[index + 1 :]], pool)
-        for form in forms:
-            expected = form.fit(others)
-            if expected is None or not accepts(expected, values[index], calls[index]):
-                failures[form.name] += 1
+def _failures(places: Sequence[Place], pool: PooledValues, forms: Sequence[Form]) -> Counter[str]:
+    """Leave out one run after the other, of many runs the first, and count how often each form rejects it."""
+    failures: Counter[str] = Counter()
+    if all(len(set(map(canonical, values))) == 1 for values, _ in places):
+        return failures
+    for values, calls in places:
+        for index in range(min(len(values), _MOST_TRIED) if len(values) > 1 else 0):
+            others = SeenValues([*values[:index], *values[index + 1 :]], [*calls[:index], *calls[index + 1 :]], pool)
+            for form in forms:
+                expected = form.fit(others)
+                if expected is None or not accepts(expected, values[index], calls[index]):
+                    failures[form.name] += 1
+    return failures
 
 
 def _choose(
     places: Sequence[Place], pool: PooledValues, fitting: Set[str], failures: Counter[str], tried: int, writes: Set[str]
 ) -> tuple[str, bool]:
     """Return the form, and whether it was taken by what the values look like."""
-    prior = _prior(places, pool, fitting, writes)
     allowed = MOST_FAILURES * tried
     explaining = [name for name in (*_DATES, *_CHEAP) if name in fitting and _explains(name, places, pool)]
+    prior = _prior(places, pool, fitting, writes)
     if prior == "relative_date":
-        fits = sorted(_DATES, key=lambda name: (name not in fitting, failures[name] > allowed, name not in explaining))
-        prior = fits[0]
+        prior = min(_DATES, key=lambda name: (name not in fitting, failures[name] > allowed, name not in explaining))
     if prior is not None and failures[prior] <= failures["exact"] + allowed:
         return prior, True
-    base = "exact"
-    if "unordered" in fitting and _order_is_open(places):
-        base = "together" if "together" in fitting else "unordered"
-    elif not _explains(base, places, pool):
-        base = next((name for name in _CHEAP if name in explaining), base)
-        if base == "exact" and pool.choices and _mostly_varies(places):
-            base = "choice"
+    base = _base(places, pool, fitting, explaining)
     if failures[base] <= allowed:
         return base, False
     candidates = [form.name for form in FORMS if form.name in fitting]
@@ -224,6 +212,16 @@ def _choose(
         # Rare variation that nothing explains is a matter for a person.
         found = next((name for name in (base, *candidates) if failures[name] <= UNEXPLAINED * tried), found)
     return found, False
+
+
+def _base(places: Sequence[Place], pool: PooledValues, fitting: Set[str], explaining: Sequence[str]) -> str:
+    """Return the strictest form that leaves nothing of the values seen unexplained, else `exact`."""
+    if "unordered" in fitting and _order_is_open(places):
+        return "together" if "together" in fitting else "unordered"
+    if _explains("exact", places, pool):
+        return "exact"
+    cheap = next((name for name in _CHEAP if name in explaining), None)
+    return cheap or ("choice" if pool.choices and _mostly_varies(places) else "exact")
 
 
 _DATES = ("relative_date", "relative_instant", "calendar_date", "relative_day", "generated")
@@ -429,15 +427,13 @@ def expected_arguments(cluster: CallCluster, rules: Mapping[Argument, LearnedRul
     calls = list(cluster.calls.values())
     found: dict[Field, JsonValue] = {}
     for field in dict.fromkeys(field for call in calls for field in call.args):
-        having = [call for call in calls if field in call.args]
         rule = rules.get((cluster.tool, field))
-        if rule is None:  # it is compared together with another argument
-            continue
-        expected = rule.expected([call.args[field] for call in having], having)
-        optional = rule.optional or len(having) < len(calls)
-        found[field] = {"$any_of": [expected, ABSENT]} if optional else expected
+        if rule is not None:  # else it is compared together with another argument
+            having = [call for call in calls if field in call.args]
+            expected = rule.expected([call.args[field] for call in having], having)
+            optional = rule.optional or len(having) < len(calls)
+            found[field] = {"$any_of": [expected, ABSENT]} if optional else expected
     inside = {field[:at] for field in found for at in range(1, len(field))}
-    for (tool, field), rule in rules.items():
-        if tool == cluster.tool and rule.optional and field not in found and field[:-1] in inside:
-            found[field] = {"$ignore": True}  # no run of this task has this field of an object
-    return found
+    unseen = (field for (tool, field), rule in rules.items() if tool == cluster.tool and rule.optional)
+    # Fields of an object that no run of this task has.
+    return found | {field: {"$ignore": True} for field in unseen if field not in found and field[:-1] in inside}
