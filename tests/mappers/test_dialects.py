@@ -18,13 +18,16 @@ TRUTH = json.loads((FOLDER / "recordings" / "truth.json").read_text())
 
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda path: f"{path.parent.name}/{path.name.split('.')[0]}")
 def test_a_recording_is_read_as_its_document_says(expected: Path) -> None:
-    assert document_of(expected.name.removesuffix(".facts.json")) == json.loads(expected.read_text())
+    found = document_of(expected.name.removesuffix(".facts.json"))
+    assert found == json.loads(expected.read_text()), f"if it is right so, run tests/dialect_facts.py: {expected}"
 
 
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda path: path.name.split(".")[0])
 def test_the_documents_say_what_the_agents_did(expected: Path) -> None:
     """The documents are written by the code they test: this holds them against the scenario that was played."""
-    truth = TRUTH["files"][expected.name.removesuffix(".facts.json")]
+    name = expected.name.removesuffix(".facts.json")
+    assert name in TRUTH["files"], f"write what the agent of {name} did into {FOLDER / 'recordings/truth.json'}"
+    truth = TRUTH["files"][name]
     document = json.loads(expected.read_text())
     tools = [span["tool"] for span in document if "tool" in span]
     calls = [tool for tool in tools if not tool.get("pseudo") and not tool.get("merged")]
@@ -48,13 +51,15 @@ def test_the_documents_say_what_the_agents_did(expected: Path) -> None:
 def test_every_dialect_has_a_recording_and_says_how_to_get_what_is_missing() -> None:
     folders = {path.parent.name for path in EXPECTED}
     for dialect in cast("tuple[DialectTable, ...]", built_in_dialects()):
-        assert dialect.name in folders
-        assert dialect.title
-        assert dialect.docs.startswith("https://")
+        folder, table = FOLDER / "dialects" / dialect.name, f"mappers/goldspan/mappers/dialects/{dialect.name}.py"
+        assert dialect.name in folders, f"write [] to {folder}/RECORDING.facts.json and run tests/dialect_facts.py"
+        assert dialect.title, f"give {table} a title"
+        assert dialect.docs.startswith("https://"), f"give {table} docs: the address of its description"
         advice = advice_of(dialect)
-        assert advice
-        assert all(one.arguments and one.session and one.framework and one.checked for one in advice)
-        assert dialect.markers
+        assert advice, f"give {table} advice: what users switch on"
+        whole = all(one.arguments and one.session and one.framework and one.checked for one in advice)
+        assert whole, f"give each advice of {table} arguments, session, framework and checked"
+        assert dialect.markers, f"{table} has no attribute that tells its spans"
 
 
 def test_names_of_dialects_are_their_own() -> None:
@@ -65,4 +70,4 @@ def test_names_of_dialects_are_their_own() -> None:
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda path: path.name.split(".")[0])
 def test_the_folder_of_a_recording_is_a_dialect_it_is_read_by(expected: Path) -> None:
     dialects = {span["dialect"] for span in json.loads(expected.read_text())}
-    assert expected.parent.name in dialects
+    assert expected.parent.name in dialects, f"move {expected} into the folder of one of {sorted(dialects)}"
