@@ -133,13 +133,7 @@ def suite_coverage(
     schemas = {tool: found[-1].schema for tool, found in versions.items()} | dict(declared or {})
     tools: dict[str, ToolCoverage] = {tool: ToolCoverage(tool) for tool in schemas}
     for session in sessions:
-        calls = [call for turn in session.turns for call in turn.calls if not call.rejected]
-        for name in dict.fromkeys(call.name for call in calls):
-            tool = tools.setdefault(name, ToolCoverage(name))
-            tool.sessions += 1
-            tool.failing += any(call.error is not None for call in calls if call.name == name)
-        for call in calls:
-            tools[call.name].parameters.update(dict.fromkeys(call.arguments or (), False))
+        _use(tools, session)
     for tool in tools.values():
         schema = schemas.get(tool.tool, {})
         tool.parameters = dict.fromkeys((*_properties(schema), *tool.parameters), False)
@@ -151,6 +145,18 @@ def suite_coverage(
     return SuiteCoverage(
         sorted(tools.values(), key=lambda one: one.tool), list(_ways(sessions, known)), list(_changed(versions))
     )
+
+
+def _use(tools: dict[str, ToolCoverage], session: Session) -> None:
+    """Note what a session called."""
+    calls = [call for turn in session.turns for call in turn.calls if not call.rejected]
+    failing = {call.name for call in calls if call.error is not None}
+    for name in dict.fromkeys(call.name for call in calls):
+        tool = tools.setdefault(name, ToolCoverage(name))
+        tool.sessions += 1
+        tool.failing += name in failing
+    for call in calls:
+        tools[call.name].parameters.update(dict.fromkeys(call.arguments or (), False))
 
 
 def _exercise(tools: dict[str, ToolCoverage], golden: Golden) -> None:
@@ -264,13 +270,20 @@ def _differences(before: Schema, after: Schema) -> Iterator[str]:
         elif name not in old:
             yield f"+ {shown_name(name)}{' (required)' if name in needs[1] else ''}"
         else:
-            values = [{canonical(one): one for one in _choices(schema, name)} for schema in (before, after)]
-            moved = [f"+ {shown(one, 30)}" for key, one in values[1].items() if key not in values[0]]
-            moved += [f"- {shown(one, 30)}" for key, one in values[0].items() if key not in values[1]]
-            if moved:
-                yield f"~ {shown_name(name)}: {', '.join(moved)}"
-            kinds = [one.get("type") if is_mapping(one) else None for one in (old[name], new[name])]
-            if canonical(kinds[0]) != canonical(kinds[1]):
-                yield f"~ {shown_name(name)}: {shown(kinds[0])} -> {shown(kinds[1])}"
+            changes = list(_changes(name, before, after))
             if (name in needs[0]) != (name in needs[1]):
-                yield f"~ {shown_name(name)}: {'now required' if name in needs[1] else 'no longer required'}"
+                changes.append("now required" if name in needs[1] else "no longer required")
+            yield from (f"~ {shown_name(name)}: {change}" for change in changes)
+
+
+def _changes(name: str, before: Schema, after: Schema) -> Iterator[str]:
+    """Yield in which listed values and type a parameter that both definitions have differs."""
+    old, new = ({canonical(one): one for one in _choices(schema, name)} for schema in (before, after))
+    moved = [f"+ {shown(one, 30)}" for key, one in new.items() if key not in old]
+    moved += [f"- {shown(one, 30)}" for key, one in old.items() if key not in new]
+    if moved:
+        yield ", ".join(moved)
+    found = (_properties(schema)[name] for schema in (before, after))
+    kinds = [one.get("type") if is_mapping(one) else None for one in found]
+    if canonical(kinds[0]) != canonical(kinds[1]):
+        yield f"{shown(kinds[0])} -> {shown(kinds[1])}"

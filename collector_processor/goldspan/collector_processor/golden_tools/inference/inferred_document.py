@@ -155,26 +155,14 @@ def questions_of(inferred: InferredSet) -> list[RuleQuestion]:
             key = (rule.form,) if rule.form in _TOGETHER else (tool, *way)
             asked.setdefault(key, []).append(rule)
     found = [_question_of_rules(rules) for rules in asked.values()]
-    found += [
-        RuleQuestion(
-            f"{use.tool} changes something, and is left out in some runs that are right: its calls prove nothing",
-            (f"left out in some runs of {use.unsteady} of {counted(use.tasks, 'task')}",),
-            tool=use.tool,
-            worth=use.unsteady,
-        )
-        for use in inferred.tools.values()
-        if use.incidental
-    ]
-    found += [
-        RuleQuestion(
-            f"{use.tool} may be left out",
-            (f"runs of {counted(use.unsteady, 'task')} of {use.tasks} differ in nothing else",),
-            tool=use.tool,
-            worth=use.unsteady,
-        )
-        for use in inferred.tools.values()
-        if use.optional
-    ]
+    for use in inferred.tools.values():
+        if use.incidental:
+            text = f"{use.tool} changes something, and is left out in some runs that are right: its calls prove nothing"
+            told = f"left out in some runs of {use.unsteady} of {counted(use.tasks, 'task')}"
+            found.append(RuleQuestion(text, (told,), tool=use.tool, worth=use.unsteady))
+        elif use.optional:
+            told = f"runs of {counted(use.unsteady, 'task')} of {use.tasks} differ in nothing else"
+            found.append(RuleQuestion(f"{use.tool} may be left out", (told,), tool=use.tool, worth=use.unsteady))
     return sorted(found, key=lambda one: (-one.worth, one.text))
 
 

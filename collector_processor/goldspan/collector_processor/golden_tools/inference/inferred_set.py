@@ -169,13 +169,16 @@ def _use(tool: str, tasks: Sequence[TaskCalls], rules: Mapping[Argument, Learned
         expected = steady and _is_predictable(several, rules)
         return ToolUse(tool, reads, len(several), unsteady, expected, skipped=calling < (1 - _SKIPPED) * runs)
     alone = sum(_is_left_out_alone(tool, task) for task in tasks)
-    incidental = (
-        (len(several) >= _FEW_TASKS and unsteady >= 2 and unsteady > _INCIDENTAL * len(several))
-        or (_hands_over(tool) and (unsteady > 0 or runs < _ENOUGH_HAND_OVERS))
-        or (alone >= 2 and alone == len(several))
+    incidental = _is_incidental(len(several), unsteady, alone) or (
+        _hands_over(tool) and (unsteady > 0 or runs < _ENOUGH_HAND_OVERS)
     )
     optional = not incidental and alone >= max(2, _OPTIONAL * len(several))
     return ToolUse(tool, reads, len(several), unsteady, not incidental, optional)
+
+
+def _is_incidental(tasks: int, unsteady: int, alone: int) -> bool:
+    """Whether runs leave a tool out in many of its tasks, or in each one and differ in nothing else."""
+    return unsteady >= 2 and ((tasks >= _FEW_TASKS and unsteady > _INCIDENTAL * tasks) or alone == tasks)
 
 
 def _is_left_out_alone(tool: str, task: TaskCalls) -> bool:
