@@ -86,7 +86,7 @@ def _spans(item: dict[str, Any]) -> Iterator[Any]:
         yield next((read(item) for is_one, read in _SPANS if is_one(item)), item)
 
 
-def _from_otlp(span: dict[str, Any]) -> dict[str, Any]:
+def _from_otlp(span: Mapping[str, Any]) -> Any:
     """Return a span of OTLP, without nulls, and with lists of attributes where CloudWatch has objects."""
     found = _without_nulls(span)
     events = found.get("events")
@@ -329,7 +329,9 @@ def _is_of_insights(item: Mapping[str, Any]) -> bool:
 
 
 def _from_insights(item: Mapping[str, Any]) -> Any:
-    row = {field: next((item[name] for name in names if name in item), None) for field, names in _INSIGHTS.items()}
+    row: dict[str, Any] = {
+        field: next((item[name] for name in names if name in item), None) for field, names in _INSIGHTS.items()
+    }
     milliseconds, failed = row.pop("milliseconds"), str(row.pop("success")).lower() == "false"
     with contextlib.suppress(TypeError, ValueError):
         row["duration"] = round(float(milliseconds) * 1_000_000)
@@ -561,7 +563,7 @@ def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"key": key, "value": {"stringValue": text}} for key, text in texts.items()]
 
 
-_SPANS: tuple[tuple[Callable[[dict[str, Any]], bool], Callable[[dict[str, Any]], Any]], ...] = (
+_SPANS: tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Any]], ...] = (
     (_is_of_phoenix, _from_phoenix),
     (_is_otlp, _from_otlp),
     (_is_observation, lambda one: _from_langfuse(one, {})),

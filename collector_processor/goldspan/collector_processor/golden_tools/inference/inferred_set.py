@@ -87,7 +87,7 @@ class InferredSet:
 
     def expected_lists(self, task: TaskCalls) -> list[list[ExpectedInTask]]:
         """Return the lists of calls that are right for a task, the most common first."""
-        expected = [
+        expected: list[ExpectedInTask] = [
             (cluster, expected_arguments(cluster, self.rules))
             for cluster in task.clusters
             if self._expects(task, cluster)
@@ -112,11 +112,14 @@ class InferredSet:
         that hands over to a person.
         """
         reads = [one for one in task.clusters if self.tools[one.tool].reads]
-        wanted = [(one, expected_arguments(one, self.rules)) for one in reads if not self.tools[one.tool].skipped]
+        wanted: list[ExpectedInTask] = [
+            (one, expected_arguments(one, self.rules)) for one in reads if not self.tools[one.tool].skipped
+        ]
         if not wanted or any(len(one.calls) < task.runs for one in reads):
             return [[]]
         clusters = {one.tool: one for other in self.tasks for one in other.clusters if _hands_over(one.tool)}
-        return [wanted, *([(one, {})] for one in clusters.values())]
+        handed_over: list[list[ExpectedInTask]] = [[(one, {})] for one in clusters.values()]
+        return [wanted, *handed_over]
 
     def _divided_otherwise(
         self, one: ExpectedInTask, lists: Sequence[list[ExpectedInTask]]
@@ -132,7 +135,7 @@ class InferredSet:
         found: list[list[ExpectedInTask]] = []
         for parts in in_parts(bare, uneven=uneven) if is_sequence(bare) else ():
             written = [{**value, "$unordered": part} if is_mapping(value) else part for part in parts]
-            calls = [(replace(cluster), {**expected, name: part}) for part in written]
+            calls: list[ExpectedInTask] = [(replace(cluster), {**expected, name: part}) for part in written]
             found += [made + calls for made in others]
         return found
 
