@@ -364,8 +364,8 @@ def logfire(url: str, service: str) -> StoredTraces:
     token = os.environ.get("LOGFIRE_READ_TOKEN")
     if not token:
         raise DownloadError(f"{url}: LOGFIRE_READ_TOKEN is not set; a project's settings in Logfire make one")
-    region = "eu" if "_eu_" in token else "us"
-    address = os.environ.get("LOGFIRE_BASE_URL") or f"https://logfire-{region}.pydantic.dev"
+    of_region = "https://logfire-eu.pydantic.dev" if "_eu_" in token else "https://logfire-us.pydantic.dev"
+    address = os.environ.get("LOGFIRE_BASE_URL") or of_region
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
     return StoredTraces(url, "Logfire", address, headers, _LOGFIRE_VARIABLES, partial(_logfire_pages, service))
 
