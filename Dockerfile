@@ -1,5 +1,5 @@
 # goldspan as a gateway (`serve`) and as a worker on Kafka (`stream`). At the top of the repository:
-#   docker build -t goldspan .                      or podman build; EXTRAS=gateway makes it smaller
+#   docker build -t goldspan .                      or podman build; --build-arg EXTRAS=gateway makes it smaller
 # A gateway, with goldens of your own and a volume for what was acknowledged and not yet delivered:
 #   docker run -p 4317:4317 -p 4318:4318 -v ./goldens:/etc/goldspan/goldens:ro -v goldspan:/var/lib/goldspan \
 #     -e GOLDSPAN_EXPORT_ENDPOINT=http://collector:4318 -e GOLDSPAN_TOKEN goldspan
@@ -7,17 +7,25 @@
 #   docker run -v ./stream.yaml:/etc/goldspan/stream.yaml:ro goldspan stream /etc/goldspan/stream.yaml
 # Memory of a gateway: 80 MiB at rest, and under load what limits and scoring allow; 512 MiB suits their defaults with
 # some thousand open sessions. CPU: one core does all the work that is not done in C; half a core is a start.
-FROM python:3.13-slim AS build
+# The base is the image that python:3.13.15-slim-trixie named in September 2026. A newer one: `docker buildx imagetools inspect TAG`.
+ARG BASE=python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 
-ARG EXTRAS=gateway,kafka
+FROM ${BASE} AS build
+
+ARG EXTRAS=kafka
 WORKDIR /src
+# Everything that is installed has its hash in config/locks, which `make locks` writes.
+COPY config/locks config/locks
+RUN python -m venv /opt/goldspan && /opt/goldspan/bin/pip install --no-cache-dir --require-hashes -r config/locks/${EXTRAS}.txt \
+    && python -m venv /opt/build && /opt/build/bin/pip install --no-cache-dir --require-hashes -r config/locks/build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY scoring scoring
 COPY mappers mappers
 COPY collector_processor collector_processor
-RUN python -m venv /opt/goldspan && /opt/goldspan/bin/pip install --no-cache-dir ".[${EXTRAS}]"
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
+    && /opt/goldspan/bin/pip install --no-cache-dir --no-deps --no-index /wheels/*.whl
 
-FROM python:3.13-slim
+FROM ${BASE}
 
 COPY --from=build /opt/goldspan /opt/goldspan
 # The number is for `runAsNonRoot` and `fsGroup` of Kubernetes.

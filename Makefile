@@ -30,6 +30,11 @@ SDK_TESTS := tests/in_process tests/emit tests/mappers/readers tests/mappers/tes
 # Nothing of opentelemetry is called in these, so every SDK gives what `test` has shown.
 SDK_TESTS += $(patsubst %,--ignore=tests/mappers/readers/test_%.py,json_containers json_lines platform_exports span_tables strands_sessions)
 
+# Locks are for every platform; no address of an index is in them.
+UV := $(SDK_VENVS)/supply/bin/uv
+LOCK := $(UV) pip compile --quiet --universal --python-version 3.13 --generate-hashes --no-header --no-annotate
+EXTRAS ?= $(shell sed -n '/^\[project.optional-dependencies\]/,/^\[project.scripts\]/s/^\([a-z-]*\) = \[.*/\1/p' pyproject.toml)
+
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& echo "$$python" && break; done)
@@ -46,7 +51,8 @@ endef
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-change test-map test-all test-sdk test-adk test-adapters test-integrations test-zero-code test-spark test-javascript test-java test-go test-servers check coverage \
 	conformance variations docs bench \
-	lint mypy pyright proof bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector jaeger record try try-kafka test-kafka wheel clean
+	lint mypy pyright proof bench-peers bench-rotel bench-kafka grounding soak faults scenarios collector jaeger record try try-kafka test-kafka \
+	locks audit sbom distributions wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -164,6 +170,28 @@ record: ## record a framework's telemetry anew: FRAMEWORK=name; without a name, 
 try: $(TEST) ## one scored turn in each framework, set up as docs/frameworks.md says; FRAMEWORK=name tries one
 	@PYTHONPATH=tests:tests/recordings $(BIN)/python tests/frameworks/trying.py $(FRAMEWORK)
 
+locks: $(SDK_VENVS)/supply/.ready ## write config/locks anew: what the image installs, each with its hashes; ARGS=--upgrade takes the newest
+	@for extra in gateway kafka; do \
+		$(LOCK) --extra $$extra pyproject.toml --output-file config/locks/$$extra.txt $(ARGS) || exit 1; \
+	done
+	@echo 'hatchling' | $(LOCK) - --output-file config/locks/build.txt $(ARGS)
+
+audit: $(SDK_VENVS)/supply/.ready ## advisories on what the image installs; fails if there is one
+	$(SDK_VENVS)/supply/bin/pip-audit --require-hashes --disable-pip $(patsubst %,-r %,$(wildcard config/locks/*.txt))
+
+sbom: $(SDK_VENVS)/supply/.ready ## a CycloneDX SBOM of each extra in dist/sbom/; EXTRAS="gateway kafka" for some
+	@mkdir -p dist/sbom
+	@for extra in $(EXTRAS); do \
+		$(UV) venv --quiet --clear $(SDK_VENVS)/sbom && \
+		$(UV) pip install --quiet --python $(SDK_VENVS)/sbom ".[$$extra]" && \
+		$(SDK_VENVS)/supply/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+			--output-file dist/sbom/goldspan-$$extra.cdx.json $(SDK_VENVS)/sbom && \
+		echo dist/sbom/goldspan-$$extra.cdx.json || exit 1; \
+	done
+
+distributions: $(SDK_VENVS)/supply/.ready ## build source distribution and wheel into dist/
+	$(SDK_VENVS)/supply/bin/python -m build
+
 wheel: $(TEST) ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
@@ -195,6 +223,9 @@ $(SDK_VENVS)/integrations/.ready: pyproject.toml
 
 $(SDK_VENVS)/evaluators/.ready: pyproject.toml
 	$(call set_up,$(SDK_VENVS)/evaluators,$(GOLDSPAN) --group test strands-agents-evals==1.7.0 uipath==2.14.44)
+
+$(SDK_VENVS)/supply/.ready: pyproject.toml
+	$(call set_up,$(SDK_VENVS)/supply,--group supply)
 
 # The newest set of these that fits together: each of their releases holds all the others at its own version.
 $(SDK_VENVS)/zero-code/.ready: pyproject.toml
