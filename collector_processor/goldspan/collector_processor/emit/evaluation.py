@@ -100,6 +100,8 @@ class Evaluation(Struct, frozen=True, gc=False):
     """A correction that withdraws an earlier result: later spans changed its run or turn."""
     has_event: bool = True
     """An event tells of it, or told of an earlier revision. Without one, metrics without golden mark no span either."""
+    golden_digest: str = ""
+    """Digest of the golden set's content; empty if the session has no golden."""
 
 
 def span_attributes(evaluation: Evaluation) -> Attributes:
@@ -151,6 +153,8 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
         attributes[key[names.GOLDEN]] = evaluation.golden
     if evaluation.golden_set:
         attributes[key[names.GOLDEN_SET]] = evaluation.golden_set
+    if evaluation.golden_digest:
+        attributes[key[names.GOLDEN_DIGEST]] = evaluation.golden_digest
     if evaluation.preset is not None:
         attributes[key[names.PRESET]] = evaluation.preset
     if verdict.label is not None:

@@ -83,6 +83,9 @@ LABEL = Attribute("label", "string", "`pass`, `fail` or `not_evaluated`; absent 
 REASON = Attribute("reason", "string", "Why it was not evaluated; absent otherwise")
 GOLDEN = Attribute("golden", "string", "Session key of the golden")
 GOLDEN_SET = Attribute("golden_set", "string", "Golden set, as `name@version`")
+GOLDEN_DIGEST = Attribute(
+    "golden_digest", "string", "Digest of the golden set's content: which version of the file scored it"
+)
 PRESET = Attribute("preset", "string", "The preset that scored it; absent for goldspan's own criterion")
 REVISION = Attribute("revision", "int", "1 for the first result; corrections have higher ones and are events only")
 EXPECTED_CALL = Attribute(
@@ -196,7 +199,7 @@ WITHDRAWN = Attribute(
     "withdrawn", "boolean", "True if this withdraws the earlier result of the same id; absent otherwise"
 )
 
-EVENT = (RESULT_ID, LEVEL, RUN, CRITERION, TURN_INDEX, INCOMPLETE, WITHDRAWN)
+EVENT = (RESULT_ID, LEVEL, RUN, GOLDEN_DIGEST, CRITERION, TURN_INDEX, INCOMPLETE, WITHDRAWN)
 
 SESSION_EXPECTED_TURNS = Attribute("session.expected_turns", "int", "Number of turns in the session's mean")
 SESSION_EVALUATED_TURNS = Attribute("session.evaluated_turns", "int", "How many of them were evaluated")

@@ -402,6 +402,7 @@ _SHARED = (
     "incomplete",
     "withdrawn",
     "has_event",
+    "golden_digest",
 )
 """Fields that are the same in most results of a session; each combination is written once."""
 

@@ -85,6 +85,7 @@ class _RunEvaluations:
             run=self.session.run,
             golden="" if golden is None else golden.key,
             golden_set="" if golden is None else golden.golden_set,
+            golden_digest=digest,
             criterion=criterion,
             preset=self.result.preset if metric is None else None,
             detail=detail,

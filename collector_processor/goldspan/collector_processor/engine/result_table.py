@@ -68,6 +68,8 @@ class ResultRow(NamedTuple):
     golden: str | None
     golden_set: str | None
     """`name@version`."""
+    golden_digest: str | None
+    """Digest of the content of the golden set."""
     criterion: str | None
     """Scores of different criteria must not be averaged."""
     preset: str | None
@@ -180,6 +182,7 @@ def _row(evaluation: Evaluation) -> ResultRow:
         agent=plain(evaluation.agent),
         golden=plain(evaluation.golden) or None,
         golden_set=plain(evaluation.golden_set) or None,
+        golden_digest=evaluation.golden_digest or None,
         criterion=evaluation.criterion or None,
         preset=evaluation.preset,
         service=plain(evaluation.resource.service_name),
@@ -200,7 +203,12 @@ def never_seen_rows(goldens: Iterable[Golden]) -> Iterator[ResultRow]:
     """Yield a row for each golden of which no session was seen."""
     for golden in goldens:
         reason = Reason.GOLDEN_NEVER_SEEN.value
-        yield _EMPTY._replace(golden=plain(golden.key), golden_set=plain(golden.golden_set), reason=reason)
+        yield _EMPTY._replace(
+            golden=plain(golden.key),
+            golden_set=plain(golden.golden_set),
+            golden_digest=golden.digest or None,
+            reason=reason,
+        )
 
 
 def run_rows(run: ScoringResult, *, include_values: bool = False) -> Iterator[ResultRow]:
