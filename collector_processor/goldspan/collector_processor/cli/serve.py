@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from goldspan.collector_processor.cli.input_output import file_errors, refuse_without
+from goldspan.collector_processor.cli.input_output import UNUSABLE, file_errors, refuse_without
+from goldspan.scoring.errors import SettingsError
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
@@ -92,7 +94,11 @@ def stream(*, config: Path | None, check: bool) -> None:
         if check:
             return
         keep_freed_memory()
-        run_stream(settings, os.environ)
+        try:
+            run_stream(settings, os.environ)
+        except SettingsError as error:  # its log has begun: there is one line, of the log
+            logging.getLogger("goldspan.stream").error("the worker ends: %s", error)  # noqa: TRY400 - no traceback
+            sys.exit(UNUSABLE)
     end_process()
 
 

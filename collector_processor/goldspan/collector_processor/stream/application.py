@@ -212,6 +212,8 @@ class StreamWorker(BaseSink):
         self._began_recovery: float | None = None
         self._ready = False
         self._lock = threading.Lock()
+        self._logged = frozenset[int]()
+        """The partitions that the log says this worker has."""
         self._assigned: dict[tuple[str, int], _Assigned] = {}
         """By stream and number. The first stage's stream is named after the spans, the second's after the sessions."""
         self._application = _application(settings, options, folder)
@@ -247,6 +249,7 @@ class StreamWorker(BaseSink):
                 for one in self._assigned.values():
                     self._counters.stages.update(_counts(one))
                 self._assigned.clear()
+            self._log_partitions()
 
     def stop(self) -> None:
         """Commit, leave the group, and return from `run`. Any thread may call it."""
@@ -444,6 +447,15 @@ class StreamWorker(BaseSink):
             for partition in manager.get_store(stream_id=stream).partitions:
                 self._of(stream, partition, now)
         self._ready = bool(self._assigned)
+        self._log_partitions()
+
+    def _log_partitions(self) -> None:
+        """Log which partitions were taken and lost since the last look."""
+        has = frozenset(partition for _, partition in self._assigned)
+        if has != self._logged:
+            taken, lost = sorted(has - self._logged), sorted(self._logged - has)
+            _logger.info("partitions were taken or lost", extra={"taken": taken, "lost": lost, "has": sorted(has)})
+            self._logged = has
 
     def _of(self, stream: str, partition: int, now: float) -> _Assigned:
         """Return a partition of a stage, which continues with its rows."""
