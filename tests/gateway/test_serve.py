@@ -199,6 +199,31 @@ def test_a_check_reads_everything_and_starts_nothing(tmp_path: Path) -> None:
     assert "g.yaml:1: `goldens` is missing" in ended.stderr
 
 
+def test_a_check_names_every_mistake_of_all_that_the_settings_name(tmp_path: Path) -> None:
+    (tmp_path / "g.yaml").write_text("golden_set: x\ngolden: []\n")
+    (tmp_path / "s.yaml").write_text(
+        "goldens: g.yaml\n"
+        "scoring: {tools: tools.json}\n"
+        "export: {endpoint: 'http://localhost:9', headers: {x-key: {env: NO_KEY}}}\n"
+        "receivers:\n"
+        "  tokens: [{env: NO_TOKEN}, {file: no-token}]\n"
+        "  tls: {certificate: no.pem, key: no.key}\n"
+    )
+    ended = run("--config", "s.yaml", "--check", folder=tmp_path)
+    assert ended.returncode == 2
+    beginnings = [
+        "goldspan: g.yaml:2: golden: unknown field",
+        "goldspan: tools.json: cannot be read",
+        "goldspan: settings: receivers.tokens[0]: the variable NO_TOKEN ",
+        "goldspan: settings: receivers.tokens[1]: the file no-token ",
+        "goldspan: settings: receivers.tls: TLS: no.",
+        "goldspan: settings: export (traces): the variable NO_KEY ",
+    ]
+    lines = ended.stderr.splitlines()
+    assert len(lines) == len(beginnings)
+    assert [line for line, begins in zip(lines, beginnings, strict=True) if not line.startswith(begins)] == []
+
+
 def test_a_port_that_is_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -115,24 +115,32 @@ class Diagnosis:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[TRACES|SETTINGS]...")
+@click.argument("paths", nargs=-1, metavar="[TRACES|SETTINGS|URL]...")
 @click.option("--goldens", "golden_files", multiple=True, metavar="FILE", help="Goldens that should join; repeatable.")
+@click.option("--token-env", default="GOLDSPAN_TOKEN", metavar="NAME", help="The variable with a server's admin token.")
 @input_output.FORMAT
 @input_output.COLOR
-def doctor(paths: tuple[str, ...], *, golden_files: tuple[str, ...], as_format: str, color: str) -> None:
+def doctor(
+    paths: tuple[str, ...], *, golden_files: tuple[str, ...], token_env: str, as_format: str, color: str
+) -> None:
     """Say what keeps tool calls from being scored, and what to switch on.
 
     With trace files: what is recognised in them, and which goldens join. With the settings file of a gateway (.yaml):
-    what it receives, scores and sends. With nothing: what scoring in this environment's processes would do.
+    what it receives, scores and sends. With the URL of the admin pages of a gateway or a worker that runs
+    (http://localhost:4319): what it receives, refuses, holds, sends and waits for, its goldens and teams. With nothing:
+    what scoring in this environment's processes would do.
 
     Exit codes: 0 nothing is missing; 1 something is, and the page says what to do; 2 a file cannot be read or used.
     """
     diagnosis = Diagnosis()
-    settings_files, named_goldens, traces = _sorted_by_kind(paths)
+    urls = [path for path in paths if path.startswith(("http://", "https://"))]
+    settings_files, named_goldens, traces = _sorted_by_kind([path for path in paths if path not in urls])
     golden_files = (*golden_files, *named_goldens)
     with input_output.file_errors():
         if len(settings_files) > 1:
             raise SettingsError(f"found {len(settings_files)} settings files, expected one")
+        for url in urls:
+            _running(diagnosis, url, os.environ.get(token_env) or None)
         sources = golden_files or tuple(filter(None, os.environ.get(_GOLDENS, "").split(os.pathsep)))
         goldens: GoldenIndex | None = None
         if settings_files:
@@ -221,7 +229,15 @@ def _traces(diagnosis: Diagnosis, paths: Sequence[str], goldens: GoldenIndex | N
         diagnosis.add("goldens", text, (f"goldens without a session: {names}", "Record these sessions too."))
 
 
-# The settings of a gateway.
+# A server that runs, and the settings of a gateway.
+
+
+def _running(diagnosis: Diagnosis, url: str, token: str | None) -> None:
+    # Imported when asked for, since it needs the extra `gateway`.
+    input_output.refuse_without(("prometheus_client", "urllib3"), "`goldspan doctor URL`", "gateway")
+    from goldspan.collector_processor.cli.running_server import examine  # noqa: PLC0415 - see above
+
+    examine(diagnosis.add, diagnosis.note, url, token)
 
 
 def _settings(diagnosis: Diagnosis, path: Path) -> GoldenIndex:

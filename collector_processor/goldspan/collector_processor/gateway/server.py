@@ -253,15 +253,26 @@ def run_gateway(settings: GatewaySettings, environ: Mapping[str, str], advise: A
 
 
 def check_gateway(settings: GatewaySettings, environ: Mapping[str, str]) -> None:
-    """Read everything that a gateway reads at its start, and start nothing. Raises FileError, SettingsError."""
-    GoldenFiles(settings.goldens, settings.criterion).load()
-    settings.scorer()
-    settings.sinks.feed(environ)
-    _read((*settings.receivers.tokens, *settings.admin.tokens), environ)
-    for tls in (settings.receivers.tls, settings.admin.tls):
-        if tls is not None:
-            tls.context()
-    ExporterBySignal(_open_exporters(settings, environ)).close()
+    """Read everything that a gateway reads at its start, and start nothing. Raises FileError with every mistake."""
+    receivers, admin = settings.receivers, settings.admin
+    secrets = [
+        (f"{name}.tokens[{index}]", partial(secret.read, environ))
+        for name, section in (("receivers", receivers), ("admin", admin))
+        for index, secret in enumerate(section.tokens)
+    ]
+    certificates = [
+        (f"{name}.tls", tls.context) for name, tls in (("receivers", receivers.tls), ("admin", admin.tls)) if tls
+    ]
+    destinations = [(f"export ({one})", partial(settings.export.destination, one, environ)) for one in Signal]
+    process.raise_all(
+        ("goldens", GoldenFiles(settings.goldens, settings.criterion).load),
+        ("scoring", settings.scorer),
+        ("sinks", partial(settings.sinks.feed, environ)),
+        *secrets,
+        *certificates,
+        *destinations,
+        ("export", lambda: ExporterBySignal(_open_exporters(settings, environ)).close()),
+    )
 
 
 def open_pipeline(

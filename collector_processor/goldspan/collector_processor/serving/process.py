@@ -27,7 +27,7 @@ from pydantic import BaseModel
 
 from goldspan.collector_processor.serving.admin import Sample
 from goldspan.collector_processor.serving.field_types import ClientTls, Secret, ServerTls
-from goldspan.scoring.errors import FileError
+from goldspan.scoring.errors import FileError, Mistake, SettingsError
 from goldspan.scoring.goldens.loading import golden_files_in
 from goldspan.scoring.json_values import escaped, is_mapping, is_sequence
 
@@ -71,6 +71,21 @@ def warn_of_slow_protobuf() -> None:
     """Warn if another package replaced protobuf's C implementation with the pure Python one."""
     if (kind := api_implementation.Type()) != "upb":
         _logger.warning("protobuf uses its %s implementation, which is much slower: install protobuf's own wheel", kind)
+
+
+def raise_all(*checks: tuple[str, Callable[[], object]]) -> None:
+    """Make checks, each of a setting; raise one FileError with what is wrong in all of them."""
+    mistakes: dict[str, Mistake] = {}
+    for setting, check in checks:
+        try:
+            check()
+        except FileError as error:
+            mistakes.update((str(one), one) for one in error.mistakes)
+        except SettingsError as error:
+            # What is read for several settings is wrong once.
+            mistakes.setdefault(str(error), Mistake("settings", setting, str(error)))
+    if mistakes:
+        raise FileError(*mistakes.values())
 
 
 def notify_systemd(state: str, environ: Mapping[str, str] = os.environ) -> None:

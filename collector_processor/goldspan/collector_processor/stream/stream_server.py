@@ -17,6 +17,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -33,6 +35,7 @@ from goldspan.collector_processor.serving.http_server import BearerTokens, HttpS
 from goldspan.collector_processor.serving.process import (
     FileWatch,
     notify_systemd,
+    raise_all,
     raise_open_files,
     warn_of_slow_protobuf,
 )
@@ -116,9 +119,11 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 
 def check_stream(settings: StreamSettings, environ: Mapping[str, str]) -> Iterator[str]:
     """Yield what a worker would read and write. Raises FileError and SettingsError."""
-    goldens = GoldenFiles(settings.goldens, settings.criterion).load()
-    settings.engine()
-    options = settings.options(environ)
+    files = GoldenFiles(settings.goldens, settings.criterion)
+    tokens = [(f"admin.tokens[{index}]", partial(one.read, environ)) for index, one in enumerate(settings.admin.tokens)]
+    options_of = partial(settings.options, environ)
+    raise_all(("goldens", files.load), ("scoring", settings.engine), ("kafka.options", options_of), *tokens)
+    goldens, options = files.load(), options_of()
     found = partitions_of(settings, options)
     number = number_of_partitions(settings, found)
     yield f"goldens: {len(goldens.goldens)}"
@@ -139,6 +144,7 @@ class StreamServer:
         """Read goldens and secrets. Raises FileError and SettingsError."""
         self._settings = settings
         self._folder = settings.folder(environ)
+        make_private(self._folder)
         self._options = settings.options(environ)
         files = GoldenFiles(settings.goldens, settings.criterion, self._folder / ".goldens")
         goldens = files.load_each()
@@ -189,6 +195,7 @@ class StreamServer:
             if self._admin is not None:
                 self._admin.start()
             self._work()
+            _logger.info("shut down: what was read is committed, and other workers take the partitions over")
         finally:
             notify_systemd("STOPPING=1")
             self._file_watch.stop()
@@ -353,6 +360,17 @@ class _AdminThread:
         self._thread.join(5)
 
 
+def make_private(folder: Path) -> None:
+    """Make a folder, with all in it, readable by its owner alone. Raises SettingsError if that cannot be."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        for path in folder.rglob("*"):
+            path.chmod(0o700 if path.is_dir() else 0o600)
+    except OSError as error:
+        raise SettingsError(f"state.folder: {folder}: {error.strerror or error}") from None
+
+
 def _is_disk_full(error: BaseException) -> bool:
     cause: BaseException | None = error
     while cause is not None:
@@ -367,4 +385,5 @@ def run_stream(settings: StreamSettings, environ: Mapping[str, str]) -> None:
     """Run a worker until a signal. Raises FileError and SettingsError."""
     raise_open_files()
     warn_of_slow_protobuf()
+    os.umask(0o077)  # RocksDB has no modes of its own
     StreamServer(settings, environ).run()
