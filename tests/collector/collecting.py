@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 import urllib.request
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rigs.local_ports import free_port
 from rigs.repository import ROOT
 from rigs.waiting import until
 
@@ -19,21 +21,24 @@ CONFIG = ROOT / "config/collector"
 
 
 @contextmanager
-def collecting(binary: Path, config: str, ready: Callable[[], bool], **variables: str) -> Generator[None]:
-    """Run the Collector by a configuration of `config/collector`; the block begins when it is ready."""
-    started = subprocess.Popen(
-        [binary, "--config", CONFIG / config],
-        env=os.environ | variables,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        until(lambda: ready() or started.poll() is not None, 30)
-        assert started.poll() is None, started.stderr and started.stderr.read().decode()
-        yield
-    finally:
-        started.terminate()
-        started.communicate(timeout=30)
+def collecting(binary: Path, config: str, ready: Callable[[], bool], *more: str, **variables: str) -> Generator[None]:
+    """Run the Collector by configurations of `config/collector`, or others; the block begins when it is ready."""
+    named = [word for one in (config, *more) for word in ("--config", one if one.startswith("yaml:") else CONFIG / one)]
+    with tempfile.TemporaryFile() as log:  # a pipe that nobody reads would stop it
+        started = subprocess.Popen(
+            [binary, *named],
+            env=os.environ | {"COLLECTOR_METRICS_PORT": str(free_port())} | variables,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
+        try:
+            until(lambda: ready() or started.poll() is not None, 30)
+            log.seek(0)
+            assert started.poll() is None, log.read().decode()
+            yield
+        finally:
+            started.terminate()
+            started.wait(timeout=30)
 
 
 def healthy(address: str) -> bool:

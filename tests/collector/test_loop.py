@@ -54,7 +54,9 @@ def test_scores_come_back_to_the_collector(collector: Path, tmp_path: Path) -> N
         f"export: {{endpoint: 'http://{ports['scored']}', protocol: grpc, retry: {{initial: 100ms}}}}\n"
     )
     with (
-        collecting(collector, "collector-to-goldspan.yaml", lambda: healthy(ports["health"]), **variables),
+        collecting(
+            collector, "collector-to-goldspan.yaml", lambda: healthy(ports["health"]), "copy-to-file.yaml", **variables
+        ),
         process(settings, tmp_path),
     ):
         provider = TracerProvider(resource=Resource({"service.name": "travel"}), shutdown_on_exit=False)

@@ -88,9 +88,10 @@ def collectors(some: Cluster, folder: Path) -> Iterator[Collectors]:
     }
 
     with contextlib.ExitStack() as stack:
-        for config, port in (("to-kafka.yaml", ports["in"]), ("from-kafka.yaml", ports["out"])):
-            own = {**variables, "COLLECTOR_HEALTH": port}
-            stack.enter_context(collecting(BINARY, config, lambda port=port: healthy(port), **own))
+        configs = (("in", ["to-kafka.yaml"]), ("out", ["from-kafka.yaml", "copy-to-file.yaml"]))
+        for place, (config, *more) in configs:
+            own = {**variables, "COLLECTOR_HEALTH": ports[place], "COPY_OF": "kafka"}
+            stack.enter_context(collecting(BINARY, config, lambda port=ports[place]: healthy(port), *more, **own))
         yield Collectors(ports["http"], folder / "scored.jsonl")
 
 

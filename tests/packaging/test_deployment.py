@@ -215,7 +215,7 @@ def test_grafana_finds_the_dashboards(compose: Compose) -> None:
 class TestManifests:
     def test_all_files_are_applied(self, folder: Path) -> None:
         kustomization = document(folder / "kustomization.yaml")
-        [files] = [one["files"] for one in kustomization["configMapGenerator"]]
+        files = [name for one in kustomization["configMapGenerator"] for name in one["files"]]
         named = {"kustomization.yaml", *kustomization["resources"], *files}
         assert named == {path.name for path in folder.iterdir()}
         [container] = manifests(folder)["StatefulSet"]["spec"]["template"]["spec"]["containers"]
@@ -236,6 +236,67 @@ class TestManifests:
         # Otherwise a service's variables would look like settings.
         assert stateful_set["template"]["spec"]["enableServiceLinks"] is False
 
+    def test_settings_restart_the_pods_and_goldens_do_not(self, folder: Path) -> None:
+        made = {one["name"]: one for one in document(folder / "kustomization.yaml")["configMapGenerator"]}
+        pod = manifests(folder)["StatefulSet"]["spec"]["template"]["spec"]
+        named = {one["name"]: one["configMap"]["name"] for one in pod["volumes"] if "configMap" in one}
+        assert set(named.values()) == set(made)
+        assert "options" not in made[named["settings"]]
+        assert made[named["goldens"]]["options"] == {"disableNameSuffixHash": True}
+        [mount] = [one for one in pod["containers"][0]["volumeMounts"] if one["name"] == "goldens"]
+        assert "subPath" not in mount  # it would keep the file of the start
+
+
+KNOWN = sorted(path for path in KUBERNETES.rglob("*.yaml") if "apiVersion: " in path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", KNOWN, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_kubernetes_knows_every_field(path: Path) -> None:
+    validate: Any = pytest.importorskip(
+        "kubernetes_validate", reason="no schemas here: pip install kubernetes-validate"
+    )
+    for one in documents(path):
+        if one["apiVersion"].partition("/")[0] in {"v1", "apps", "policy", "networking.k8s.io"}:
+            validate.validate(one, validate.latest_version(), strict=True)
+
+
+class TestReplicas:
+    folder = KUBERNETES / "gateway-replicas"
+    kustomization = document(folder / "kustomization.yaml")
+    found = documents(folder / "router.yaml")
+    collector = document(folder / "collector.yaml")
+
+    def test_each_replica_is_named_and_reached(self) -> None:
+        assert self.kustomization["resources"] == ["../gateway", "router.yaml"]
+        [patch] = self.kustomization["patches"]
+        changed = {one["path"]: one["value"] for one in YAML(typ="safe").load(patch["patch"])}
+        gateway = manifests(GATEWAY)["StatefulSet"]
+        assert patch["target"] == {"kind": "StatefulSet", "name": gateway["metadata"]["name"]}
+        headless, service, *_ = self.found
+        assert headless["spec"]["clusterIP"] == "None"
+        assert headless["spec"]["selector"] == gateway["spec"]["selector"]["matchLabels"]
+        assert changed["/spec/serviceName"] == headless["metadata"]["name"]
+        named = [
+            f"{gateway['metadata']['name']}-{number}.{headless['metadata']['name']}:{headless['spec']['ports'][0]['port']}"
+            for number in range(changed["/spec/replicas"])
+        ]
+        balancing = self.collector["exporters"]["load_balancing"]
+        assert [one.partition(":-")[2].rstrip("}") for one in balancing["resolver"]["static"]["hostnames"]] == named
+        assert service["spec"]["selector"] == {"app.kubernetes.io/name": "goldspan-router"}
+
+    def test_the_router_shows_the_token_of_the_gateway_and_keeps_nothing(self) -> None:
+        [router] = [one for one in self.found if one["kind"] == "Deployment"]
+        [container] = router["spec"]["template"]["spec"]["containers"]
+        [token] = container["env"]
+        secret = token["valueFrom"]["secretKeyRef"]
+        [volume] = [one for one in TestGateway.pod["volumes"] if one["name"] == "tokens"]
+        assert (secret["name"], secret["key"]) == (volume["secret"]["secretName"], "token")
+        protocol = self.collector["exporters"]["load_balancing"]["protocol"]["otlp"]
+        assert protocol["headers"] == {"authorization": f"Bearer ${{env:{token['name']}}}"}
+        assert protocol["sending_queue"] == protocol["retry_on_failure"] == {"enabled": False}
+        [files] = [one["files"] for one in self.kustomization["configMapGenerator"]]
+        assert files == [container["args"][1].rpartition("/")[2]]
+
 
 class TestGateway:
     found = manifests(GATEWAY)
@@ -246,7 +307,7 @@ class TestGateway:
     def test_it_finds_settings_goldens_tokens_and_state(self) -> None:
         paths = {one["name"]: one["mountPath"] for one in self.container["volumeMounts"]}
         assert self.container["args"] == ["serve", "--config", f"{paths['settings']}/goldspan.yaml"]
-        assert [str(path) for path in self.settings.goldens] == [f"{paths['settings']}/goldens.yaml"]
+        assert [str(path) for path in self.settings.goldens] == [paths["goldens"]]
         assert load_goldens(GATEWAY / "goldens.yaml").goldens
         tokens = [*self.settings.receivers.tokens, *self.settings.admin.tokens]
         assert [str(one.file) for one in tokens] == [f"{paths['tokens']}/token", f"{paths['tokens']}/admin-token"]
@@ -285,7 +346,10 @@ class TestGateway:
         assert settings.receivers.http is not None
         assert agent["env"][0]["value"] == f"http://127.0.0.1:{settings.receivers.http.port}"
         assert settings.admin.listen is not None
-        assert f"127.0.0.1:{settings.admin.listen.port}/readyz" in sidecar["startupProbe"]["exec"]["command"][-1]
+        probes = [sidecar[name]["exec"]["command"][-1] for name in ("startupProbe", "readinessProbe", "livenessProbe")]
+        pages = [f"127.0.0.1:{settings.admin.listen.port}/{page}" for page in ("readyz", "readyz", "healthz")]
+        assert [page in probe for page, probe in zip(pages, probes, strict=True)] == [True] * 3
+        assert sidecar["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         mounted = {one["mountPath"] for one in sidecar["volumeMounts"]}
         assert {str(path.parent) for path in settings.goldens} | {"/var/lib/goldspan"} <= mounted
 
@@ -306,7 +370,7 @@ class TestWorkers:
             == document(WORKERS / "kustomization.yaml")["configMapGenerator"][0]["name"]
         )
         assert self.worker["args"] == ["stream", f"{self.path_in('settings')}/stream.yaml"]
-        assert [str(path) for path in self.settings.goldens] == [f"{self.path_in('settings')}/goldens.yaml"]
+        assert [str(path) for path in self.settings.goldens] == [self.path_in("goldens")]
         assert load_goldens(WORKERS / "goldens.yaml").goldens
         [token] = self.settings.admin.tokens
         secret, key = volumes["admin-token"]["secret"]["secretName"], "token"
