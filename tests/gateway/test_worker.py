@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.encoded_spans.span_groups import join_request, split_request
@@ -22,6 +24,7 @@ from goldspan.collector_processor.gateway.settings.sections import PipelineSetti
 from goldspan.collector_processor.gateway.tenant import Tenant
 from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
 from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
@@ -256,6 +259,53 @@ def test_a_result_is_not_given_again_after_a_restart(tmp_path: Path) -> None:
     assert [one for one in driver.delivered if one.signal is Signal.LOGS][1:] == []
     driver.end()
     assert driver.said() == said_by_replay(files_of("strands-default"), everything())
+
+
+def city_goldens(*cities: str) -> GoldenIndex:
+    turns = [{"calls": [{"name": "get_weather", "args": {"city": city}}]} for city in cities]
+    return load_goldens({"golden_set": "weather", "goldens": [{"session": "trip", "turns": turns}]})
+
+
+def counts(driver: Driver) -> Counter[tuple[str, ...]]:
+    """What each metric of this process has counted, by its attributes, less what was superseded."""
+    bodies = [one.body for one in driver.delivered if one.signal is Signal.METRICS]
+    found = Counter[tuple[str, ...]]()
+    for metric in ExportMetricsServiceRequest.FromString(bodies[-1]).resource_metrics[0].scope_metrics[0].metrics:
+        for point in (*metric.sum.data_points, *metric.histogram.data_points):
+            said = {key: str(value) for key, value in message_attributes(point.attributes).items()}
+            name = said.pop("tool_parameter_match.counted_by", metric.name.rpartition(".")[2])
+            count = point.count if metric.HasField("histogram") else point.as_int
+            sign = -1 if metric.name.endswith("superseded") else 1
+            found[name, *sorted(f"{key}={value}" for key, value in said.items())] += sign * count
+    return found
+
+
+def test_counts_are_those_of_a_replay_after_a_restart_with_other_goldens(tmp_path: Path) -> None:
+    settings = PipelineSettings(engine=EngineSettings(run_idle=1.0, retention=10_000.0))
+    turns = [turn_request("trip", ("get_weather", {"city": city}), turn=n) for n, city in enumerate(("Paris", "Rome"))]
+    requests = [ExportRequest(Signal.TRACES, as_message(one).SerializeToString()) for one in turns]
+
+    def run(driver: Driver, *some: ExportRequest) -> Driver:
+        for request in some:
+            driver.send(request)
+        for _ in range(4):
+            driver.wait(5.0)
+            driver.deliver()
+        driver.worker.commit(driver.now)
+        return driver
+
+    new = city_goldens("Oslo", "Rome", "Lima")
+    driver = run(Driver(city_goldens("Paris", "Oslo"), tmp_path, settings), *requests)
+    counted = counts(driver)
+    driver.goldens = new
+    driver.crash()
+    driver.delivered.clear()
+    late = turn_request("trip", ("get_weather", {"city": "Lima"}), turn=2)
+    more = ExportRequest(Signal.TRACES, as_message(late).SerializeToString())
+    counted.update(counts(run(driver, more)))
+    replayed = counts(run(Driver(new, None, settings), *requests, more))
+    assert any("gen_ai.tool.name=get_weather" in key for key in counted)
+    assert {key: count for key, count in counted.items() if count} == replayed
 
 
 def test_a_repeat_of_a_dropped_run_is_told_as_such_after_a_restart(tmp_path: Path) -> None:

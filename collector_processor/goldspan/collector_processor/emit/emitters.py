@@ -21,16 +21,15 @@ from goldspan.collector_processor.emit.evaluation import (
     SHARE,
     Evaluation,
     Level,
+    counted_of,
     event_attributes,
     source_attributes,
     tool_name,
 )
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.errors import GoldspanError
-from goldspan.scoring.json_values import pointer_name
-from goldspan.scoring.results import ArgumentOutcome, CallResult, TurnResult
 from goldspan.scoring.sessions import SpanRef
-from goldspan.scoring.verdict import MetricCall, Range, Reason
+from goldspan.scoring.verdict import Range, Reason
 
 SCOPE = "goldspan"
 NO_SPAN = set_span_in_context(INVALID_SPAN, Context())
@@ -189,10 +188,9 @@ class MetricEmitter:
             _count(counts, counter, {**point, by: instrument.name}, evaluated_span(evaluation.target))
 
     def _points_of(self, evaluation: Evaluation) -> Iterator[tuple[names.Instrument, PointAttributes]]:
-        """Yield what an evaluation counts for: the score or that there is none, and what was found."""
-        metric, detail, verdict = evaluation.metric, evaluation.detail, evaluation.verdict
+        """Yield the instruments that an evaluation counts for, each with its point."""
+        metric, tool = evaluation.metric, tool_name(evaluation.detail)
         key = names.names_of(metric)
-        tool = tool_name(detail) if isinstance(detail, (CallResult, MetricCall)) else None
         service, known = evaluation.resource.service_name, self.known_names
         tool = None if tool is None else known.shown(service, "tool", tool, tool)
         agent = evaluation.agent
@@ -201,44 +199,14 @@ class MetricEmitter:
         elif agent is not None:
             agent = known.shown(service, "agent", agent, agent)
         common = _common_attributes(metric, evaluation.golden_set, evaluation.resource, evaluation.preset, tool, agent)
-        if verdict.score is not None:
-            point = {**common, key[names.LEVEL]: str(evaluation.level)}
-            if verdict.label is not None:
-                point[key[names.LABEL]] = str(verdict.label)
-            yield names.SCORES, point
-        elif verdict.reason is not None and not (isinstance(detail, CallResult) and detail.unexpected):
-            point = {**common, key[names.LEVEL]: str(evaluation.level), key[names.REASON]: str(verdict.reason)}
-            yield names.NOT_EVALUATED, point
-        for instrument, more in self._findings(detail, service, tool, key):
-            yield instrument, common | more
-
-    def _findings(
-        self,
-        detail: object,
-        service: str | None,
-        tool: str | None,
-        key: names.MetricNames,
-    ) -> Iterator[tuple[names.Instrument, PointAttributes]]:
-        """Yield what is counted of a call or a turn: by what, and its point besides common attributes."""
-        if isinstance(detail, TurnResult):
-            for doubt in detail.doubts:
-                yield names.DOUBTED_TURNS, {key[names.DOUBT]: doubt.code, key[names.DIALECT]: doubt.dialect}
-        elif isinstance(detail, MetricCall):
-            for finding in detail.findings:
-                if finding.failed:
-                    name = pointer_name("/".join(finding.path.split("/")[:2])) or names.WHOLE_CALL
-                    point = {key[names.ARGUMENT]: self._argument(service, tool, name), key[names.FINDING]: finding.kind}
-                    yield names.FAILED_ARGUMENTS, point
-        elif not isinstance(detail, CallResult):
-            return
-        elif detail.missing:
-            yield names.MISSING, {}
-        elif detail.unexpected:
-            yield names.UNEXPECTED_CALLS, {}
-        else:
-            for argument in detail.arguments:
-                if argument.outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING):
-                    yield names.ARGUMENT_MISMATCHES, {key[names.ARGUMENT]: self._argument(service, tool, argument.name)}
+        for name, first, second in counted_of(evaluation):
+            instrument, by = _COUNTED_BY[name]
+            point = {key[attribute]: value for attribute, value in zip(by, (first, second), strict=False) if value}
+            if names.ARGUMENT in by:
+                point[key[names.ARGUMENT]] = self._argument(service, tool, first)
+            if instrument in _OF_EACH_RESULT:
+                point[key[names.LEVEL]] = str(evaluation.level)
+            yield instrument, common | point
 
     def _argument(self, service: str | None, tool: str | None, argument: str) -> str:
         return self.known_names.shown(service, "argument", f"{tool or ''}\n{argument}", argument)
@@ -267,6 +235,20 @@ class _Instruments:
         self.counters = {one.name: _counter(meter, one, metric) for one in _COUNTERS}
 
 
+_COUNTED_BY: dict[str, tuple[names.Instrument, tuple[names.Attribute, ...]]] = {
+    instrument.name: (instrument, by)
+    for instrument, by in (
+        (names.SCORES, (names.LABEL,)),
+        (names.NOT_EVALUATED, (names.REASON,)),
+        (names.DOUBTED_TURNS, (names.DOUBT, names.DIALECT)),
+        (names.FAILED_ARGUMENTS, (names.ARGUMENT, names.FINDING)),
+        (names.MISSING, ()),
+        (names.UNEXPECTED_CALLS, ()),
+        (names.ARGUMENT_MISMATCHES, (names.ARGUMENT,)),
+    )
+}
+"""The instruments of what is counted, and the attributes that have the values beside it."""
+_OF_EACH_RESULT = (names.SCORES, names.NOT_EVALUATED)
 _COUNTERS = tuple(one for one in (*names.METRICS, *names.METRICS_WITHOUT_GOLDEN) if one is not names.SCORES)
 
 

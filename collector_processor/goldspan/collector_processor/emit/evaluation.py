@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 from msgspec import Struct
@@ -53,11 +54,18 @@ class Events(StrEnum):
         return isinstance(detail, MetricCall) and bool(detail.failures)
 
 
+Counted = tuple[str, str, str]
+"""What a result counts for: an instrument, and up to two values of its attributes; empty for none."""
+
+
 class DetailDigest(Struct, frozen=True, gc=False):
     """In place of a result's detail when only a digest of the emitted evaluation is still known."""
 
     digest: str
     """`digest_of` the evaluation that was emitted."""
+    tool: str | None = None
+    counted: tuple[Counted, ...] = ()
+    """What it was counted for, should it be superseded."""
 
 
 class Evaluation(Struct, frozen=True, gc=False):
@@ -186,10 +194,47 @@ def attributes_of_detail(evaluation: Evaluation) -> Attributes:
     return attributes
 
 
-def tool_name(call: CallResult | MetricCall) -> str | None:
-    """Return the name of the expected tool, else of the called one."""
+def counted_of(evaluation: Evaluation) -> tuple[Counted, ...]:
+    """Return what an evaluation counts for: the score or that there is none, and what was found."""
+    verdict, detail = evaluation.verdict, evaluation.detail
+    if isinstance(detail, DetailDigest):
+        return detail.counted
+    if verdict.score is not None:
+        return (names.SCORES.name, "" if verdict.label is None else str(verdict.label), ""), *_found(detail)
+    if verdict.reason is not None and not (isinstance(detail, CallResult) and detail.unexpected):
+        return (names.NOT_EVALUATED.name, str(verdict.reason), ""), *_found(detail)
+    return tuple(_found(detail))
+
+
+def _found(detail: object) -> Iterator[Counted]:
+    """Yield what is counted of a call or a turn."""
+    if isinstance(detail, TurnResult):
+        yield from ((names.DOUBTED_TURNS.name, doubt.code, doubt.dialect) for doubt in detail.doubts)
+    elif isinstance(detail, MetricCall):
+        for finding in detail.findings:
+            if finding.failed:
+                name = pointer_name("/".join(finding.path.split("/")[:2])) or names.WHOLE_CALL
+                yield names.FAILED_ARGUMENTS.name, name, finding.kind
+    elif not isinstance(detail, CallResult):
+        return
+    elif detail.missing:
+        yield names.MISSING.name, "", ""
+    elif detail.unexpected:
+        yield names.UNEXPECTED_CALLS.name, "", ""
+    else:
+        for argument in detail.arguments:
+            if argument.outcome in (ArgumentOutcome.MISMATCHED, ArgumentOutcome.MISSING):
+                yield names.ARGUMENT_MISMATCHES.name, argument.name, ""
+
+
+def tool_name(call: object) -> str | None:
+    """Return the name of the expected tool, else of the called one; None if it is no call."""
     if isinstance(call, MetricCall):
         return call.call.name
+    if isinstance(call, DetailDigest):
+        return call.tool
+    if not isinstance(call, CallResult):
+        return None
     if call.expected is not None:
         return call.expected.name
     return None if call.actual is None else call.actual.name

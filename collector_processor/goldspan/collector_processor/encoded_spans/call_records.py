@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level
+from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level, counted_of, tool_name
 from goldspan.collector_processor.engine.evaluations import INCOMPLETE, digest_of
 from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.mappers.readers.compression import zlib_compress
@@ -434,7 +434,7 @@ def _encoded_result(one: Evaluation) -> tuple[bytes, bytes]:
     target = None if one.target is None else [_hex_to_bytes(one.target.trace_id), _hex_to_bytes(one.target.span_id)]
     identity = (_hex_to_bytes(one.id), _hex_to_bytes(digest), one.revision)
     own = _encode((*identity, one.level.value, target, one.timestamp, one.turn_index))
-    return _encode(_shared(one)), own[1:]
+    return _encode((*_shared(one), tool_name(one.detail), counted_of(one))), own[1:]
 
 
 def decode_session(session_id: str, state: bytes, now: float) -> SessionState:
@@ -444,7 +444,9 @@ def decode_session(session_id: str, state: bytes, now: float) -> SessionState:
         session = SessionState(session_id, last=now, complete_runs=set(complete_runs))
         session.dropped = () if isinstance(dropped, int) else tuple((began, ended) for began, ended in dropped)
         for number, result_id, digest, revision, level, target, timestamp, turn_index in results:
-            common: dict[str, Any] = dict(zip(_SHARED, shared_values[number], strict=False))
+            # The last release wrote fewer values.
+            common: dict[str, Any] = dict(zip((*_SHARED, "tool", "counted"), shared_values[number], strict=False))
+            tool, counted = common.pop("tool", None), tuple(map(tuple, common.pop("counted", ())))
             common["resource"] = msgspec.convert(common["resource"], ResourceFacts)
             evaluation = Evaluation(
                 id=_bytes_to_hex(result_id),
@@ -454,7 +456,7 @@ def decode_session(session_id: str, state: bytes, now: float) -> SessionState:
                 target=None if target is None else SpanRef(*map(_bytes_to_hex, target)),
                 timestamp=timestamp,
                 session_id=session_id,
-                detail=DetailDigest(_bytes_to_hex(digest)),
+                detail=DetailDigest(_bytes_to_hex(digest), tool, counted),
                 explanation="",
                 turn_index=turn_index,
                 **common,
