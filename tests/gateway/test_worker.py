@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.encoded_spans.span_groups import join_request, split_request
@@ -24,7 +23,6 @@ from goldspan.collector_processor.gateway.settings.sections import PipelineSetti
 from goldspan.collector_processor.gateway.tenant import Tenant
 from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.mappers.readers.otlp_protobuf import message_attributes
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
@@ -32,6 +30,7 @@ from rigs.otlp_containers import as_message
 from rigs.pipeline_rig import (
     Said,
     bodies_of,
+    counted_in,
     cut_up,
     events_in,
     everything,
@@ -267,17 +266,8 @@ def city_goldens(*cities: str) -> GoldenIndex:
 
 
 def counts(driver: Driver) -> Counter[tuple[str, ...]]:
-    """What each metric of this process has counted, by its attributes, less what was superseded."""
-    bodies = [one.body for one in driver.delivered if one.signal is Signal.METRICS]
-    found = Counter[tuple[str, ...]]()
-    for metric in ExportMetricsServiceRequest.FromString(bodies[-1]).resource_metrics[0].scope_metrics[0].metrics:
-        for point in (*metric.sum.data_points, *metric.histogram.data_points):
-            said = {key: str(value) for key, value in message_attributes(point.attributes).items()}
-            name = said.pop("tool_parameter_match.counted_by", metric.name.rpartition(".")[2])
-            count = point.count if metric.HasField("histogram") else point.as_int
-            sign = -1 if metric.name.endswith("superseded") else 1
-            found[name, *sorted(f"{key}={value}" for key, value in said.items())] += sign * count
-    return found
+    """What each metric of this process has counted, less what was superseded."""
+    return counted_in([one.body for one in driver.delivered if one.signal is Signal.METRICS])
 
 
 def test_counts_are_those_of_a_replay_after_a_restart_with_other_goldens(tmp_path: Path) -> None:

@@ -120,6 +120,7 @@ class Cluster:
             "scoring": self.scoring,
             "state": {"folder": str(state or folder / "state")},
             "admin": {"listen": admin},
+            "watch_files": "500ms",
         }
         config = folder / "stream.yaml"
         config.write_text(json.dumps(settings), "utf-8")  # JSON is YAML

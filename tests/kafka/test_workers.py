@@ -63,6 +63,21 @@ def test_check_says_what_would_be_read_and_written(kafka: Broker, tmp_path: Path
     assert "writes checked.events: 4 partitions" in ended.stdout
 
 
+def test_only_its_user_reads_the_state_and_the_log_tells_what_a_worker_had(kafka: Broker, tmp_path: Path) -> None:
+    with cluster(kafka.address, tmp_path, group="private") as some:
+        worker = some.add()
+        until(worker.ready, 90)
+        assert worker.end() == 0
+        modes = {
+            path.stat().st_mode & 0o077 for path in (worker.folder / "state", *(worker.folder / "state").rglob("*"))
+        }
+        log = worker.log()
+    assert modes == {0}
+    changes = [(line["taken"], line["lost"]) for line in log if "taken" in line]
+    assert changes == [([0, 1, 2, 3], []), ([], [0, 1, 2, 3])]
+    assert log[-1]["message"].startswith("shut down: what was read is committed")
+
+
 def test_a_poison_message_goes_to_the_dead_letters(kafka: Broker, tmp_path: Path) -> None:
     load = load_of(sessions(20, "poisoned"))
     with cluster(kafka.address, tmp_path, group="poison") as some:

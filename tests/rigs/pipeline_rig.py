@@ -130,6 +130,27 @@ def events_in(bodies: Iterable[bytes]) -> list[dict[str, Any]]:
     return found
 
 
+def counted_in(bodies: Iterable[bytes]) -> Counter[tuple[str, ...]]:
+    """What metric points count in the end, over all processes: by metric and attributes, less what was superseded."""
+    last: dict[bytes, tuple[int, Any]] = {}
+    for body in bodies:
+        [group] = ExportMetricsServiceRequest.FromString(body).resource_metrics
+        metrics = [metric for scope in group.scope_metrics for metric in scope.metrics]
+        points = [point for one in metrics for point in (*one.sum.data_points, *one.histogram.data_points)]
+        process, time = group.resource.SerializeToString(), max(point.time_unix_nano for point in points)
+        if time >= last.get(process, (0, None))[0]:
+            last[process] = time, metrics
+    found = Counter[tuple[str, ...]]()
+    for metric in (one for _, metrics in last.values() for one in metrics):
+        for point in (*metric.sum.data_points, *metric.histogram.data_points):
+            said = {key: str(value) for key, value in message_attributes(point.attributes).items()}
+            name = said.pop("tool_parameter_match.counted_by", metric.name.rpartition(".")[2])
+            count = point.count if metric.HasField("histogram") else point.as_int
+            sign = -1 if metric.name.endswith("superseded") else 1
+            found[name, *sorted(f"{key}={value}" for key, value in said.items())] += sign * count
+    return found
+
+
 def newest(events: Iterable[dict[str, Any]], *, as_written: bool = False) -> Said:
     """The last revision of every result that was not withdrawn; `as_written`: the one that was written last."""
     found: Said = {}
