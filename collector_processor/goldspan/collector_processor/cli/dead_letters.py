@@ -82,41 +82,43 @@ def send_letters(*, config: Path | None, folder: Path | None, url: str | None, h
     pairs = [one.partition("=") for one in headers]
     if any(not (name and equals) for name, equals, _ in pairs):
         raise click.BadParameter("expected NAME=VALUE", param_hint="--header")
+    given = {name.lower(): value for name, _, value in pairs}
+    sent, left = 0, 0
     with file_errors():
         refuse_without_libraries()
-        # Imported when asked for, since they need the extra `gateway`.
-        from goldspan.collector_processor.gateway import interfaces  # noqa: PLC0415
-        from goldspan.collector_processor.gateway.deliver.exporters import open_exporter  # noqa: PLC0415
-        from goldspan.collector_processor.gateway.settings.sections import Destination  # noqa: PLC0415
-
         settings = None if folder is not None and url is not None else _settings(config)
-        sent, left = 0, 0
-        given = tuple((name.lower(), value) for name, _, value in pairs)
         for one in _letters(_folder_of(settings, folder)):
-            destination = Destination(url) if url is not None else None
-            if destination is None and settings is not None:
-                destination = settings.export.destination(one.signal, os.environ)
-            lacking = set(one.noted.get("headers", [])) - {name for name, _ in given}
-            if destination is None or lacking:
-                why = "the settings do not send this signal"
-                if lacking:
-                    why = f"needs --header {min(lacking)}=..."
-                click.echo(f"goldspan: {one.body.name}: {why}", err=True)
+            if (refusal := _send(one, settings, url, given)) is not None:
+                click.echo(f"goldspan: {one.body.name}: {printable(refusal)}", err=True)
                 left += 1
                 continue
-            exporter = open_exporter(destination)
-            answer = exporter.deliver(interfaces.ExportRequest(one.signal, one.body.read_bytes(), given))
-            exporter.close()
-            if isinstance(answer, interfaces.Delivered) and not answer.rejected:
-                one.body.unlink(missing_ok=True)
-                one.body.with_suffix(".json").unlink(missing_ok=True)
-                sent += 1
-                continue
-            left += 1
-            reason = answer.message if isinstance(answer, interfaces.Delivered) else answer.reason
-            click.echo(f"goldspan: {one.body.name}: {printable(reason)}", err=True)
+            one.body.unlink(missing_ok=True)
+            one.body.with_suffix(".json").unlink(missing_ok=True)
+            sent += 1
     click.echo(f"goldspan: {counted(sent, 'dead letter')} sent, {left} left")
     sys.exit(1 if left else 0)
+
+
+def _send(one: _Letter, settings: GatewaySettings | None, url: str | None, headers: dict[str, str]) -> str | None:
+    """Send a dead letter once. Return why it was not accepted; None if it was."""
+    # Imported when asked for, since they need the extra `gateway`.
+    from goldspan.collector_processor.gateway import interfaces  # noqa: PLC0415
+    from goldspan.collector_processor.gateway.deliver.exporters import open_exporter  # noqa: PLC0415
+    from goldspan.collector_processor.gateway.settings.sections import Destination  # noqa: PLC0415
+
+    if lacking := set(one.noted.get("headers", [])) - headers.keys():
+        return f"needs --header {min(lacking)}=..."
+    destination = Destination(url) if url is not None else None
+    if destination is None and settings is not None:
+        destination = settings.export.destination(one.signal, os.environ)
+    if destination is None:
+        return "the settings do not send this signal"
+    exporter = open_exporter(destination)
+    answer = exporter.deliver(interfaces.ExportRequest(one.signal, one.body.read_bytes(), tuple(headers.items())))
+    exporter.close()
+    if isinstance(answer, interfaces.Delivered):
+        return answer.message if answer.rejected else None
+    return answer.reason
 
 
 def _settings(config: Path | None) -> GatewaySettings:

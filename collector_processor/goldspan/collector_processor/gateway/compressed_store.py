@@ -141,13 +141,16 @@ class CompressedStore(MemoryStore):
                 self.compressed[bytes.fromhex(trace.trace_id)] = small
                 self._texts.pack(trace.trace_id)
                 compressed.append(trace.trace_id)
+        self._compress_sessions(now)
+        return compressed
+
+    def _compress_sessions(self, now: float) -> None:
         for session in list(islice(self._sessions.values(), _AT_ONCE)):
             if session.last + _QUIET <= now and all(len(trace_id) == 32 for trace_id in session.traces):
                 due, compress = session.due, partial(_compressed_session, session)
                 small = self.side.run(len(session.results), (session.id,), compress)
                 if session.due == due and session.id in self._sessions:
                     self._keep_compressed(session, small)
-        return compressed
 
     def drop_trace(self, trace_id: str) -> None:
         """Drop a trace without results."""

@@ -74,27 +74,35 @@ class GoldenFiles:
         texts = dict(self._texts(wrong))
         for path in texts.keys() - wrong.keys():
             self._set(path, texts[path], criterion, wrong)
-        sets: dict[Path, GoldenSet] = {}
-        taken: dict[tuple[str, str], str] = {}
-        # What is in use goes first: a golden that another file has already costs the file that changed.
-        for path in sorted(texts, key=lambda path: path not in wrong and texts[path] != self._good.get(path)):
-            for text in (texts[path], self._good.get(path)) if path not in wrong else (self._good.get(path),):
-                read = None if text is None else self._set(path, text, criterion, wrong)
-                names = taken.copy()
-                if read is None or text is None:
-                    continue
-                if again := duplicates_in([read], names):
-                    wrong.setdefault(path, again)
-                    continue
-                sets[path], good[path], taken = read, text, names
-                break
+        sets = self._usable(texts, criterion, wrong)
+        good |= {path: text for path, (text, _) in sets.items()}
         if wrong and self._goldens and not sets:
             raise GoldenFileError(*(mistake for mistakes in wrong.values() for mistake in mistakes))
-        self._sets = {(path, good[path], _of(criterion)): one for path, one in sets.items()}
+        self._sets = {(path, text, _of(criterion)): one for path, (text, one) in sets.items()}
         self._keep(good)
         self.in_use = len(sets)
         self._say(wrong, good)
-        return GoldenIndex(sets[path] for path in texts if path in sets)
+        return GoldenIndex(sets[path][1] for path in texts if path in sets)
+
+    def _usable(
+        self, texts: Mapping[Path, str], criterion: Criterion | None, wrong: _Mistakes
+    ) -> dict[Path, tuple[str, GoldenSet]]:
+        """Return text and golden set of each file, as it is or as it was when it was last good."""
+        sets: dict[Path, tuple[str, GoldenSet]] = {}
+        taken: dict[tuple[str, str], str] = {}
+        # What is in use goes first: a golden that another file has already costs the file that changed.
+        for path in sorted(texts, key=lambda path: path not in wrong and texts[path] != self._good.get(path)):
+            for text in (None if path in wrong else texts[path], self._good.get(path)):
+                read = None if text is None else self._set(path, text, criterion, wrong)
+                if read is None or text is None:
+                    continue
+                names = taken.copy()
+                if again := duplicates_in([read], names):
+                    wrong.setdefault(path, again)
+                    continue
+                sets[path], taken = (text, read), names
+                break
+        return sets
 
     def samples(self) -> Iterator[Sample]:
         """Yield how many files are in use, and how many are refused as they are."""
