@@ -328,8 +328,9 @@ def _of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_
             return
     first = spans[0]
     if not models and all(map(is_agent, spans)):
-        ran = (one for one in tree_of(first).spans.values() if one.role in (Role.MODEL, Role.TOOL))
-        within = next((one for one in ran if first.start <= one.start <= one.end <= first.end), None)
+        within = next(
+            (one for one in tree_of(first).models_and_tools if first.start <= one.start <= one.end <= first.end), None
+        )
         if within is not None:
             yield _Contradiction("others_within", DoubtedFact.TURNS, [first.ref, within.ref])
 

@@ -131,6 +131,11 @@ class TraceTree:
         """Returns the nearest span with a role among a span, by its id, and its ancestors."""
         return self.inherited(lambda span, above: above if span.role is None else span)
 
+    @cached_property
+    def models_and_tools(self) -> Sequence[SpanFacts]:
+        """The calls of models and the executions of tools."""
+        return [span for span in self.spans.values() if span.role in (Role.MODEL, Role.TOOL)]
+
     def recognised_above(self, span_id: str) -> Iterator[SpanFacts]:
         """Walk upwards over the ancestors with a role."""
         while (node := self._recognised(self._parents.get(span_id, ""))) is not None:
