@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import load_goldens
 from rigs.downstream import Downstream, http_downstream
@@ -29,7 +27,6 @@ def labels(results: Said) -> dict[str, str]:
     return {name: event["gen_ai.evaluation.score.label"] for name, event in results.items()}
 
 
-@pytest.mark.xfail(reason="open sessions of a journal are not continued since the fields of call records changed")
 def test_a_gateway_goes_on_with_the_journal_and_the_goldens_of_the_last_release(tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(GOLDENS, "utf-8")
     traces = write_lines(tmp_path / "traces.jsonl", *TURNS)

@@ -1,7 +1,7 @@
 """Rows of the journal as bytes: what was read of spans and log records, and the results given for a session.
 
 A call takes a few hundred bytes. Of facts only the fields that differ from their defaults are written.
-`SCHEMA` is a hash of fields and encoding, so that records of another version are recognised and not misread.
+`SCHEMA` lists fields and encoding: records of a version that had fewer fields are read, others are not misread.
 
 Messages, results and tool definitions, where a metric asks for them, are kept in `KeptTexts`: a tenant keeps each text
 once, and bounded. The span of a model call repeats the conversation so far, and most traces of an agent repeat the
@@ -13,7 +13,6 @@ into the bounds becomes `DROPPED`, and the results of its run are incomplete.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import zlib
@@ -335,11 +334,17 @@ _KINDS = (
     *(SpanFacts, LogFacts, ToolFacts, ModelFacts, ToolRequest, ContextFacts, ResourceFacts, Content),
     *(SpanEvidence, RequestEvidence, ResultEvidence, SpanLook),
 )
-_ENCODING = "msgpack, defaults left out"
-SCHEMA = hashlib.sha256(
-    repr([_ENCODING, *((kind.__name__, kind.__struct_fields__) for kind in _KINDS)]).encode()
-).hexdigest()[:16]
-"""A hash of the fields of facts and of how they are encoded."""
+_ENCODING = "msgpack"
+SCHEMA = " ".join([_ENCODING, *(f"{kind.__name__}.{name}" for kind in _KINDS for name in kind.__struct_fields__)])
+"""The encoding of records, and the fields of facts. Fields with their defaults are left out of a record."""
+_READABLE_HASHES = frozenset({"390ed21c8deca76e"})
+"""Schemas of journals that stand as hashes, from before fields were listed, whose fields are all among today's."""
+
+
+def is_readable(schema: str) -> bool:
+    """Whether records of this schema can be read: each of their fields is known; those that they lack have defaults."""
+    return schema in _READABLE_HASHES or {_ENCODING} <= set(schema.split()) <= set(SCHEMA.split())
+
 
 _MSGPACK: Mapping[bytes, type[Record]] = {b"s": SpanFacts, b"l": LogFacts}
 _JSON: Mapping[bytes, type[Record]] = {b"S": SpanFacts, b"L": LogFacts}

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from goldspan.collector_processor.encoded_spans.call_records import SCHEMA
+from goldspan.collector_processor.encoded_spans.call_records import SCHEMA, is_readable
 from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
 from goldspan.collector_processor.gateway.journal import body_log
 from goldspan.collector_processor.gateway.journal.database import (
@@ -415,7 +415,7 @@ class Journal:
             if bad := {tenant for tenant in {row[0] for row in rows} if not _is_tenant(tenant)}:
                 setattr(found, table, [row for row in rows if row[0] not in bad])
                 database.problems.append(f"rows of the table `{table}` name no tenant and were left out")
-        if database.meta("schema", SCHEMA) not in (None, SCHEMA):
+        if not is_readable(database.meta("schema", SCHEMA) or SCHEMA):
             database.execute([("delete from records", [()])])
             if found.records:
                 database.problems.append(
