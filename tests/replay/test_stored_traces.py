@@ -266,9 +266,10 @@ def test_what_cannot_be_read_is_said_with_the_variable_to_set(
 def test_an_address_without_a_scheme_is_refused(
     run: Run, monkeypatch: pytest.MonkeyPatch, kind: str, variable: str
 ) -> None:
-    for name, value in {variable: "localhost:6006", "LANGFUSE_PUBLIC_KEY": "a", "LANGFUSE_SECRET_KEY": "b"}.items():
+    keys = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY", "LOGFIRE_READ_TOKEN", "LANGSMITH_API_KEY")
+    for name, value in {variable: "localhost:6006", **dict.fromkeys(keys, "a")}.items():
         monkeypatch.setenv(name, value)
-    result = run("score", SOURCES[kind][0], *WINDOW)
+    result = run("score", SOURCES.get(kind, (f"{kind}://travel", ""))[0], *WINDOW)
     assert result.exit_code == 2
     assert "localhost:6006" in result.stderr
     assert " such as http://localhost:" in result.stderr
