@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from goldspan.collector_processor.replay.comparison_of_runs import ComparedRow, ComparedTask, Comparison, Movement
-from goldspan.collector_processor.report.html import html_page, html_text
 from goldspan.collector_processor.report.markdown import code_text, prose_text
 from goldspan.scoring.wording import INFORMS, RIGHT, STYLES, UNKNOWN, WRONG, Page, cells, counted, listed, shorten
 
@@ -192,42 +191,17 @@ def _markdown_cell(cell: _Cell) -> str:
 
 def html_comparison(comparison: Comparison) -> str:
     """Return a comparison as an HTML page of its own, which loads nothing."""
-    return html_page(f"{comparison.after} compared with {comparison.before}", "\n".join(_html(comparison)))
+    # Imported where a page is made: most comparisons are read in a terminal.
+    from goldspan.collector_processor.report.html import rendered  # noqa: PLC0415
 
-
-def _html(comparison: Comparison) -> Iterator[str]:
-    title = html_text(f"{comparison.after}, compared with {comparison.before}")
-    yield f'<header><p class="made">goldspan · comparison</p><h1>{title}</h1>'
-    yield f'<p class="conclusion">{html_text(conclusion(comparison))}</p>'
-    yield f"<p>{html_text(_about(comparison))}</p></header>"
-    yield "<main>"
-    lists = [(f"{mark} {words}, {len(tasks):,}", tasks) for mark, words, tasks in _task_lists(comparison) if tasks]
-    yield '<section class="summary"><dl>'
-    yield from (
-        f"<dt>{html_text(words)}</dt><dd>{html_text(listed(map(str, tasks), 50))}</dd>" for words, tasks in lists
+    return rendered(
+        "html_comparison.html",
+        comparison=comparison,
+        conclusion=conclusion(comparison),
+        about=_about(comparison),
+        lists=list(_task_lists(comparison)),
+        sections=list(_sections(comparison, every=True)),
     )
-    yield "</dl></section>"
-    for section in _sections(comparison, every=True):
-        yield from _html_table(section)
-    yield "</main>"
-
-
-def _html_table(section: _Section) -> Iterator[str]:
-    if not section.rows:
-        return
-    yield '<section class="summary"><div class="wide metrics rows"><table>'
-    yield f"<caption>{html_text(section.title or 'All')}</caption><thead><tr>"
-    yield from (f'<th scope="col">{head}</th>' for head in ("", *section.head))
-    yield "</tr></thead><tbody>"
-    for mark, (name, *row) in section.rows:
-        kind = {RIGHT: "pass", WRONG: "fail"}.get(mark, "none")
-        yield f'<tr><td class="{kind}">{mark}</td><th scope="row">{html_text(name.text)}</th>'
-        yield from (
-            f"<td data-head='{head}'>{html_text(cell.text)}</td>"
-            for head, cell in zip(section.head[1:], row, strict=True)
-        )
-        yield "</tr>"
-    yield "</tbody></table></div></section>"
 
 
 RENDERERS: dict[str, Callable[[Comparison], str]] = {"markdown": markdown_comparison, "html": html_comparison}
