@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from importlib import import_module
@@ -133,17 +133,25 @@ def equal(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> 
         wanted, found = waiting.pop()
         if type(wanted) is type(found) and type(wanted) in SCALARS and wanted == found:
             continue
-        if is_sequence(wanted):
-            if not is_sequence(found) or len(wanted) != len(found):
+        if not (is_sequence(wanted) or is_mapping(wanted)):
+            if not _same(wanted, found, casefold=casefold):
                 return False
-            waiting.extend(zip(wanted, found, strict=True))
-        elif is_mapping(wanted):
-            if not is_mapping(found) or len(wanted) != len(found) or any(key not in found for key in wanted):
-                return False
-            waiting.extend((value, found[key]) for key, value in wanted.items())
-        elif not _same(wanted, found, casefold=casefold):
+        elif (pairs := _pairs(wanted, found)) is None:
             return False
+        else:
+            waiting.extend(pairs)
     return True
+
+
+def _pairs(
+    wanted: Sequence[JsonValue] | Mapping[str, JsonValue], found: JsonValue
+) -> Iterable[tuple[JsonValue, JsonValue]] | None:
+    """Return the values in a list or an object beside those in another one; None where these have other places."""
+    if is_sequence(wanted):
+        return zip(wanted, found, strict=True) if is_sequence(found) and len(wanted) == len(found) else None
+    if not is_mapping(found) or len(wanted) != len(found) or any(key not in found for key in wanted):
+        return None
+    return ((value, found[key]) for key, value in wanted.items())
 
 
 def _same(expected: JsonValue, actual: JsonValue, *, casefold: bool) -> bool:

@@ -493,26 +493,29 @@ def criterion_in(document: object) -> tuple[Steps, object, tuple[tuple[Steps, st
 
     A number stands for the threshold, null for the default. The criterion itself is not checked.
     """
-    where: Steps = ()
-    wrong: list[tuple[Steps, str]] = []
-    found = document
     if is_mapping(document) and "criteria" in document:
         metrics = document["criteria"]
-        if not is_mapping(metrics) or MAIN_METRIC not in metrics:
-            message = f"found {shown(metrics)}, expected an object with {MAIN_METRIC}"
-            return ("criteria",), {}, ((("criteria",), message),)
-        where, found = ("criteria", MAIN_METRIC), metrics[MAIN_METRIC]
-    elif is_mapping(document) and "metric" in document:
-        if document["metric"] != MAIN_METRIC:
-            wrong.append((("metric",), f"found {shown(document['metric'])}, expected {MAIN_METRIC}"))
+        if is_mapping(metrics) and MAIN_METRIC in metrics:
+            return ("criteria", MAIN_METRIC), _whole(metrics[MAIN_METRIC]), ()
+        message = f"found {shown(metrics)}, expected an object with {MAIN_METRIC}"
+        return ("criteria",), {}, ((("criteria",), message),)
+    if is_mapping(document) and "metric" in document:
         unknown = [str(name) for name in document if name not in ("metric", "criterion")]
-        wrong += (((name,), "unknown field: only `criterion` goes with `metric`") for name in unknown)
-        where, found = ("criterion",), document.get("criterion")
-    if where and found is None:
-        found = {}
-    elif where and isinstance(found, int | float) and not isinstance(found, bool):
-        found = {"threshold": found}
-    return where, found, tuple(wrong)
+        wrong: list[tuple[Steps, str]] = [
+            ((name,), "unknown field: only `criterion` goes with `metric`") for name in unknown
+        ]
+        if document["metric"] != MAIN_METRIC:
+            wrong.insert(0, (("metric",), f"found {shown(document['metric'])}, expected {MAIN_METRIC}"))
+        return ("criterion",), _whole(document.get("criterion")), tuple(wrong)
+    return (), document, ()
+
+
+def _whole(criterion: object) -> object:
+    """Return a criterion that may be its threshold alone, or null."""
+    if criterion is None:
+        return {}
+    is_number = isinstance(criterion, int | float) and not isinstance(criterion, bool)
+    return {"threshold": criterion} if is_number else criterion
 
 
 def _canonical(value: object) -> object:

@@ -203,6 +203,9 @@ _MAX_LENGTH = 1_000_000
 _LONGEST_REPR = 200_000
 _DEEPEST = 60
 _CLOSING = {"[": "]", "{": "}", "(": ")"}
+_QUOTES = ("'", '"')
+_PARTS = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|['"\[\](){}\s]""", re.DOTALL)
+"""Whole texts in quotes, quotes that nothing closes, brackets, and white space."""
 _ENUM = re.compile(r"<[\w.]+: ('(?:[^'\\]|\\.)*'|-?\d+)>")
 _NAMED = re.compile(r"\s*([A-Za-z_]\w*)=")
 
@@ -283,26 +286,18 @@ def _shown_object(node: ast.Call, below: int) -> dict[str, Any]:
 def _end_of_value(text: str, start: int) -> int:
     """Return the end of the value at `start`: of its bracket, its quotes or its word; 0 if it is not closed."""
     open_brackets: list[str] = []
-    quote = ""
-    position = start
-    while position < min(len(text), start + _MAX_LENGTH):
-        character = text[position]
-        if quote:
-            if character == "\\":
-                position += 1
-            elif character == quote:
-                quote = ""
-                if not open_brackets:
-                    return position + 1
-        elif character in {"'", '"'}:
-            quote = character
-        elif character in _CLOSING:
-            open_brackets.append(_CLOSING[character])
-        elif open_brackets and character == open_brackets[-1]:
-            open_brackets.pop()
+    end = min(len(text), start + _MAX_LENGTH)
+    for part in _PARTS.finditer(text, start, end):
+        found = part[0]
+        if found in _CLOSING:
+            open_brackets.append(_CLOSING[found])
+        elif found in _QUOTES:
+            return 0
+        elif len(found) > 1 or (open_brackets and found == open_brackets[-1]):
+            if len(found) == 1:
+                open_brackets.pop()
             if not open_brackets:
-                return position + 1
-        elif not open_brackets and character.isspace():
-            return position
-        position += 1
-    return 0 if quote or open_brackets or text[start : start + 1] in _CLOSING else min(position, len(text))
+                return part.end()
+        elif found.isspace() and not open_brackets:
+            return part.start()
+    return 0 if open_brackets else end

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from typing import Literal, NamedTuple, Protocol
 from unicodedata import normalize
 
@@ -340,16 +341,23 @@ def _hint(expected: JsonValue, actual: JsonValue) -> str:
         return "the same number as text: use $approx" if matches({"$approx": expected}, actual) else ""
     if type(expected) is not type(actual):
         return ""
-    if isinstance(expected, str) and isinstance(actual, str):
-        if UUID.fullmatch(expected) and UUID.fullmatch(actual):
-            return "both are made up: use $generated"
-        if expected.casefold() == actual.casefold():
-            return "the same but for case: use $casefold"
-        if expected.strip() == actual.strip():
-            return "the same but for spaces at the ends: use $regex or $alphanumeric"
-        if normalize("NFC", expected) == normalize("NFC", actual):
-            return "the same text in another Unicode form: use $alphanumeric"
-    return _looser_matcher(expected, actual)
+    same = _same_text(expected, actual) if isinstance(expected, str) and isinstance(actual, str) else ""
+    return same or _looser_matcher(expected, actual)
+
+
+def _same_text(expected: str, actual: str) -> str:
+    """Return how a golden could accept a text that is made up, or of another form; empty if neither."""
+    if UUID.fullmatch(expected) and UUID.fullmatch(actual):
+        return "both are made up: use $generated"
+    return next((words for words, folded in _FOLDED if folded(expected) == folded(actual)), "")
+
+
+_FOLDED: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("the same but for case: use $casefold", str.casefold),
+    ("the same but for spaces at the ends: use $regex or $alphanumeric", str.strip),
+    ("the same text in another Unicode form: use $alphanumeric", partial(normalize, "NFC")),
+)
+"""Why texts may mean the same, and what they then are alike in."""
 
 
 def _are_one_instant(expected: JsonValue, actual: JsonValue) -> bool:

@@ -339,13 +339,13 @@ def score(
     sinks = (*sinks, *sinks_of(traces, write_back=write_back))
     with file_errors(), open_traces(traces) as files:
         goldens = _goldens(golden_files, criterion_file, threshold)
-        judge = None if judge_file is None else _judge(judge_file, jobs)
+        judge = _judge(judge_file, jobs)
         scorer = _scorer(
             preset_name, preset_options, _metrics(golden_files, metrics, fail_on, profile_file), criterion_file, judge
         )
         scorer = scorer if tools_file is None else scorer.with_tools(load_tools(tools_file))
         goldens = scorer.sampled(goldens, sample)
-        decide = decide_exit_code if baseline_file is None else _decide_against(baseline_file)
+        decide = _decide_against(baseline_file)
         registry = DialectRegistry(
             join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes, *named_attributes),
             definitions=True,
@@ -499,7 +499,9 @@ def _scorer(
     return scorer if judge is None else replace(scorer, later=choose_metrics([judge]))
 
 
-def _decide_against(baseline_file: str) -> Callable[..., ExitDecision]:
+def _decide_against(baseline_file: str | None) -> Callable[..., ExitDecision]:
+    if baseline_file is None:
+        return decide_exit_code
     # Imported when asked for: reading an earlier document takes models of its own.
     from goldspan.collector_processor.replay.baseline import decide_against  # noqa: PLC0415
     from goldspan.collector_processor.replay.scored_runs import load_run  # noqa: PLC0415
@@ -507,7 +509,9 @@ def _decide_against(baseline_file: str) -> Callable[..., ExitDecision]:
     return partial(decide_against, load_run(Path(baseline_file)))
 
 
-def _judge(file: str, jobs: int) -> Judge:
+def _judge(file: str | None, jobs: int) -> Judge | None:
+    if file is None:
+        return None
     if jobs > 1:
         raise click.UsageError("--judge asks one model within one budget: use it without --jobs")
     # Imported when asked for: most traces are scored without a model.

@@ -249,13 +249,7 @@ def updated(file: Path, seen: Sequence[Seen]) -> Updated:
         text = golden_set_text(str(file), recorded.document, recorded.comments, _HEADER)
         return Updated(text, _session_names(recorded.document["goldens"]), (), tuple(map(str, recorded.notices)))
     target, index = GoldenFile(str(file)), load_goldens(file)
-    criteria = {session.id: one.criterion for one in seen for session in one.sessions if one.criterion is not None}
-    index = GoldenIndex(
-        dataclasses.replace(
-            one, goldens=tuple(with_criterion(golden, criteria.get(golden.key)) for golden in one.goldens)
-        )
-        for one in index.sets
-    )
+    index = _with_criteria(index, seen)
     difference = trace_difference(index, [session for session in sessions if index.find(session) is not None])
     possible = acceptable_changes(index, difference)
     recorded = record([session for session in sessions if index.find(session) is None], index.sets[0].name)
@@ -270,6 +264,15 @@ def updated(file: Path, seen: Sequence[Seen]) -> Updated:
 
 def _session_names(goldens: Sequence[dict[str, str]]) -> tuple[str, ...]:
     return tuple(golden["session"] for golden in goldens)
+
+
+def _with_criteria(index: GoldenIndex, seen: Sequence[Seen]) -> GoldenIndex:
+    """Return the goldens, each with the criterion that a test compared it by."""
+    by = {session.id: one.criterion for one in seen for session in one.sessions if one.criterion is not None}
+    return GoldenIndex(
+        dataclasses.replace(one, goldens=tuple(with_criterion(golden, by.get(golden.key)) for golden in one.goldens))
+        for one in index.sets
+    )
 
 
 def with_criterion(golden: Golden, criterion: Criterion | None) -> Golden:

@@ -333,7 +333,7 @@ def hints_for_run(result: ScoringResult, sums: Totals, by_dialect: Mapping[str, 
             found += [Hint(f"{REASON_TEXT[reason]} ({count:,})", text) for text in texts]
     if sums.never_seen:
         found.append(Hint(REASON_TEXT[Reason.GOLDEN_NEVER_SEEN], HELP[Reason.GOLDEN_NEVER_SEEN]))
-    found += [*_hints_of_repeats(result), *_hints_of_metrics(result, by_dialect)]
+    found += (*_hints_of_repeats(result), *_hints_of_grounding(result), *_hints_of_metrics(result, by_dialect))
     judged = not result.golden_sets and bool(sums.judged_without_golden)
     if not sums.seen and sums.without_golden and not judged:
         found.append(Hint("no session has a golden", HELP[Reason.GOLDEN_NEVER_SEEN]))
@@ -353,9 +353,8 @@ def _hints_of_repeats(result: ScoringResult) -> Iterator[Hint]:
         )
 
 
-def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
-    """Yield how to look into what metrics that need no golden found, and what kept them from judging calls."""
-    judged = [(session, metric) for session in result.sessions for metric in session.metrics]
+def _hints_of_grounding(result: ScoringResult) -> Iterator[Hint]:
+    """Yield how to look into the first value without an origin, and what may be missing to find it."""
     ungrounded = (one.places[0] for one in result.findings.rare if one.metric == GROUNDING)
     for place in islice(ungrounded, 1):
         call = place.call.call
@@ -364,6 +363,10 @@ def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> I
         yield Hint(f"a call of {printable(call.name)} in {printable(place.name)}", helps)
         if not all(map(find_spec, ("airportsdata", "babel", "pycountry"))):
             yield _WITHOUT_TABLES
+
+
+def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
+    """Yield what kept metrics that need no golden from judging calls."""
     most: Counter[Reason] = Counter()
     for one in metric_totals(result):
         for reason, count in one.not_evaluated.items():
@@ -372,7 +375,8 @@ def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> I
             else:
                 most[reason] = max(most[reason], count)
     for reason in filter(HELP.__contains__, most):
-        calls = (call for _, metric in judged for _, call in judged_calls(metric) if call.reason is reason)
+        metrics = (metric for session in result.sessions for metric in session.metrics)
+        calls = (call for metric in metrics for _, call in judged_calls(metric) if call.reason is reason)
         texts = _advice_of(reason, (call.call.dialect for call in calls), by_dialect)
         yield from (Hint(f"{REASON_TEXT[reason]} ({most[reason]:,})", text) for text in texts)
 

@@ -76,10 +76,16 @@ def totals(result: ScoringResult) -> Totals:
         seen=_names(one.golden for one in scored if one.golden),
         never_seen=_names(unseen_goldens(result)),
         with_findings=len(result.findings.sessions),
-        informs=not (scored or result.golden_sets)
-        and any(one.metrics for one in others)
-        and all(one.threshold is None and one.label is not Label.FAIL for other in others for one in other.metrics),
+        informs=_only_informs(result),
     )
+
+
+def _only_informs(result: ScoringResult) -> bool:
+    """Whether there are no goldens, and metrics of which none can fail a session."""
+    if result.golden_sets or any(session.has_golden for session in result.sessions):
+        return False
+    metrics = [metric for session in result.sessions for metric in session.metrics]
+    return bool(metrics) and all(one.threshold is None and one.label is not Label.FAIL for one in metrics)
 
 
 def _names(goldens: Iterable[Golden]) -> tuple[str, ...]:
@@ -316,11 +322,16 @@ def summary_rows(result: ScoringResult, sums: Totals) -> Iterator[tuple[str, str
     if metrics := "; ".join(map(_metric_sum, metric_totals(result, needs_golden=True))):
         yield "metrics", metrics
     if sums.mistakes:
-        yield "mistakes", listed((name for name, times in sums.mistakes for _ in range(times)), 4)
+        yield "mistakes", listed_counts(sums.mistakes, 4)
     if sums.findings and not sums.informs:
-        yield "findings", listed((name for name, times in sums.findings for _ in range(times)), 4)
+        yield "findings", listed_counts(sums.findings, 4)
     if sums.seen or sums.never_seen:
         yield "goldens", _goldens(result, sums)
+
+
+def listed_counts(counts: Iterable[tuple[str, int]], most: int) -> str:
+    """Write names as `listed` does, each with how often it was found."""
+    return listed((name for name, times in counts for _ in range(times)), most)
 
 
 def _sessions(result: ScoringResult, sums: Totals) -> str:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from goldspan.collector_processor.replay.hints import Hint
-from goldspan.collector_processor.replay.summary_and_exit_code import MetricTotals
+from goldspan.collector_processor.replay.summary_and_exit_code import MetricTotals, listed_counts
 from goldspan.collector_processor.report.model import Report
 from goldspan.mappers.readers.problems import number_of_problems
 from goldspan.scoring.ranked_findings import SYSTEMATIC_WORDS, RankedFindings
@@ -117,7 +117,7 @@ def _sums(page: Page, report: Report, *, verbose: bool) -> None:
     whole = {"mistakes": report.totals.mistakes, "findings": report.totals.findings} if verbose else {}
     for name, text in report.summary:
         counts = whole.get(name, ())
-        every = listed((one for one, times in counts for _ in range(times)), len(counts))
+        every = listed_counts(counts, len(counts))
         page.paragraph(every or text, label=f"{name:<{_LABEL}}")
     metric_rows(page, report.metrics)
     problem_rows(page, report.problems, label=_LABEL)

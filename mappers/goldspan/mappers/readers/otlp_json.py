@@ -318,8 +318,12 @@ def link_refs(links: object) -> list[SpanRef]:
 
 
 def _ids(raw: dict[str, Any]) -> tuple[str, str]:
-    trace_id = hex_id(raw.get("traceId") or raw.get("trace_id"), 32)
-    return trace_id, hex_id(raw.get("spanId") or raw.get("span_id"), 16)
+    return hex_id(_either(raw, "traceId", "trace_id"), 32), hex_id(_either(raw, "spanId", "span_id"), 16)
+
+
+def _either(raw: Mapping[str, Any], name: str, other: str) -> Any:
+    """Return a field by either of its spellings."""
+    return raw.get(name) or raw.get(other)
 
 
 class _Signal(NamedTuple):
@@ -456,8 +460,8 @@ class JsonReader:
             return None
         return LogView(
             *_ids(raw),
-            nanoseconds(raw.get("timeUnixNano") or raw.get("time_unix_nano"))
-            or nanoseconds(raw.get("observedTimeUnixNano") or raw.get("observed_time_unix_nano")),
+            nanoseconds(_either(raw, "timeUnixNano", "time_unix_nano"))
+            or nanoseconds(_either(raw, "observedTimeUnixNano", "observed_time_unix_nano")),
             text_of(raw, "eventName" if raw.get("eventName") else "event_name"),
             decode_value(raw.get("body")),
             decode_attributes(raw.get("attributes")),
@@ -469,23 +473,17 @@ class JsonReader:
         """Return one span of this scope and resource; None if its ids cannot be read."""
         self.records += 1
         trace_id, span_id = _ids(raw)
-        parent_id = raw.get("parentSpanId") or raw.get("parent_span_id")
+        parent_id = _either(raw, "parentSpanId", "parent_span_id")
         name, kind = text_of(raw, "name"), span_kind(raw.get("kind"))
-        start = nanoseconds(raw.get("startTimeUnixNano") or raw.get("start_time_unix_nano"))
-        end = nanoseconds(raw.get("endTimeUnixNano") or raw.get("end_time_unix_nano"))
+        start = nanoseconds(_either(raw, "startTimeUnixNano", "start_time_unix_nano"))
+        end = nanoseconds(_either(raw, "endTimeUnixNano", "end_time_unix_nano"))
         flags, status, events, links = raw.get("flags"), raw.get("status"), raw.get("events"), raw.get("links")
         # What was read is right where it is not empty, so that most spans need not be looked at field by field.
-        if not (
-            (trace_id and span_id and name and kind and start and end)
-            and (type(parent_id), type(flags), type(status), type(events), type(links)) in _OPTIONAL_TYPES
-            and (not flags or 0 < flags <= _MAX_FLAGS)
-            and (not status or status.get("code", 0) in _CODES)
-        ) and not self._is_usable(raw, _SPAN_FIELDS, "span", source):
+        is_usual = trace_id and span_id and name and kind and start and end
+        if not (is_usual and _are_usual(parent_id, flags, status, events, links)) and not self._is_usable(
+            raw, _SPAN_FIELDS, "span", source
+        ):
             return None
-        attributes = raw.get("attributes")
-        if attributes is not None and not isinstance(attributes, list | dict):
-            message = f"found {describe(attributes)} as the attributes of span {raw.get('name')!r}; expected a list"
-            self._problem(BAD_SPAN, message, source)
         return DecodedSpan(
             trace_id,
             span_id,
@@ -497,12 +495,19 @@ class JsonReader:
             is_remote(flags) if flags else False,
             status_code(status) if status else 0,
             text_of(status, "message") if status else "",
-            decode_attributes(raw.get("attributes")),
+            self._attributes(raw, source),
             event_views(events) if events else [],
             link_refs(links) if links else [],
             text_of(scope, "name"),
             resource,
         )
+
+    def _attributes(self, raw: Mapping[str, Any], source: str) -> dict[str, Any]:
+        attributes = raw.get("attributes")
+        if attributes is not None and not isinstance(attributes, list | dict):
+            message = f"found {describe(attributes)} as the attributes of span {raw.get('name')!r}; expected a list"
+            self._problem(BAD_SPAN, message, source)
+        return decode_attributes(attributes)
 
     def _is_usable(self, raw: Mapping[str, Any], fields: _Fields, what: str, source: str) -> bool:
         """Report the fields of a record that cannot be read; False if its ids cannot be, which may be any text here."""
@@ -515,7 +520,7 @@ class JsonReader:
             except BadValueError as error:
                 self._problem(BAD_SPAN, f"{name} of {what} {raw.get('name')!r}: {error}; it is left out", source)
         for name, other in _IDS:
-            value = raw.get(name) or raw.get(other)
+            value = _either(raw, name, other)
             if value and not isinstance(value, str):
                 message = f"{name} of {what} {raw.get('name')!r}: found {describe(value)}, expected hex digits"
                 self._problem(BAD_SPAN, message, source)
@@ -543,6 +548,15 @@ class JsonReader:
 
     def _problem(self, code: str, message: str, source: str) -> None:
         self._on_problem(Problem(code, message, source))
+
+
+def _are_usual(parent_id: Any, flags: Any, status: Any, events: Any, links: Any) -> bool:
+    """Tell whether these fields of a span, which may be left out, are as exporters write them."""
+    return (
+        (type(parent_id), type(flags), type(status), type(events), type(links)) in _OPTIONAL_TYPES
+        and (not flags or 0 < flags <= _MAX_FLAGS)
+        and (not status or status.get("code", 0) in _CODES)
+    )
 
 
 def _equal(one: object, other: object) -> bool:

@@ -385,13 +385,10 @@ def _weights(
 
     They are not exact if the common denominator of the scores is too large; then scores are rounded down.
     """
-    possible = {id(pair): pair for row in pairs for _, pair in row}
-    """Most equal pairs are the same object, and fractions are slow to hash."""
+    possible = _distinct(pairs)
     scale = lcm(*{pair.score.denominator for pair in possible.values()})
     finer = [pair for pair in possible.values() if pair.argument_score is not ZERO or pair.possible_gain is not ZERO]
-    fine = lcm(
-        *{pair.argument_score.denominator for pair in finer}, *{pair.possible_gain.denominator for pair in finer}
-    )
+    fine = lcm(*(share.denominator for pair in finer for share in (pair.argument_score, pair.possible_gain)))
     exact = scale < _LARGEST_SCALE and fine < _LARGEST_SCALE
     scale, fine = min(scale, _LARGEST_SCALE), min(fine, _LARGEST_SCALE)
     most = min(len(pairs), columns) + 1
@@ -402,6 +399,11 @@ def _weights(
         folded[id(pair)] += _over(fine, pair.possible_gain) * most * fine + _over(fine, pair.argument_score)
     weights = [[(position, folded[id(pair)]) for position, pair in row] for row in pairs]
     return weights if optional is None else _required_first(weights, optional, most), exact
+
+
+def _distinct(pairs: Sequence[Sequence[tuple[int, Pair]]]) -> dict[int, Pair]:
+    """Return each pair once, by its identity: most equal ones are the same object, and fractions are slow to hash."""
+    return {id(pair): pair for row in pairs for _, pair in row}
 
 
 def _required_first(

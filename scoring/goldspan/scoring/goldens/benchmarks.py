@@ -152,7 +152,9 @@ class _Reader:
                 for place, one in given
             ]
             return {"calls": calls} if calls else None
-        answers, inside = record.get("ground_truth"), (*where, "ground_truth")
+        return self.of_ground_truth(record.get("ground_truth"), (*where, "ground_truth"))
+
+    def of_ground_truth(self, answers: JsonValue, inside: ValuePath) -> dict[str, JsonValue] | None:
         if is_list(answers) and answers and all(map(is_list, answers)):
             turns = [[self.call_in_text(one, (*inside, index)) for one in turn] for index, turn in enumerate(answers)]
             return {"turns": [{"calls": calls} if calls else {} for calls in turns]} if any(turns) else None

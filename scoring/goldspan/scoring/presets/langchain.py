@@ -79,8 +79,11 @@ def _message(message: object) -> LangChainMessage:
     blocks = [block for block in content if is_mapping(block)] if is_list(content) else []
     if blocks and all(block.get("type") == "tool_result" for block in blocks):
         return LangChainMessage("tool", None)
-    if role != "assistant":
-        return LangChainMessage(role, None)
+    return LangChainMessage(role, (_message_calls(message, blocks) or None) if role == "assistant" else None)
+
+
+def _message_calls(message: Mapping[str, Any], blocks: list[Mapping[str, Any]]) -> list[MessageCall]:
+    """Return the calls that an assistant's message states, and those that its content blocks hold beside them."""
     stated = [plain_call(call) for call in items(message.get("tool_calls"))]
     known = {call.get("id", "") for call in stated}
     calls = [_tool_call(call) for call in stated]
@@ -89,7 +92,7 @@ def _message(message: object) -> LangChainMessage:
         for block in blocks
         if block.get("type") in _BLOCK_IDS and block[_BLOCK_IDS[block["type"]]] not in known
     ]
-    return LangChainMessage(role, calls or None)
+    return calls
 
 
 def _tool_call(call: Mapping[str, Any]) -> MessageCall:

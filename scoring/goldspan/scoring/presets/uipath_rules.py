@@ -399,6 +399,10 @@ def _validated(model: type[_Criteria], given: object) -> _Criteria:
         raise UiPathEvaluationError(f"Error: {invalid}") from invalid
 
 
+def _has_no_output(entry: object) -> bool:
+    return isinstance(entry, ExpectedCall) and entry.result is None
+
+
 def _as_criteria(given: object, field: str, evaluator: _Evaluator) -> object:
     """Turn expected calls into the criteria the evaluator wants; criteria, and what is neither, stay as they are."""
     if is_mapping(given):
@@ -407,12 +411,10 @@ def _as_criteria(given: object, field: str, evaluator: _Evaluator) -> object:
     if not is_sequence(given):
         return given
     entries = list(given)
-    if evaluator == "output" and any(isinstance(one, ExpectedCall) and one.result is None for one in entries):
+    if evaluator == "output" and any(map(_has_no_output, entries)):
         raise InputMissingError("expected outputs: the `result` of each of the golden's calls")
-    texts = [one for one in entries if isinstance(one, str)]
-    if texts:
-        keys = texts
-    else:
+    keys = [one for one in entries if isinstance(one, str)]
+    if not keys:
         calls = plain_calls(entries)
         if evaluator in {"args", "output"}:
             return {field: calls}
