@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from goldspan.mappers.assembly.shaped_calls import Places, places_of
@@ -221,12 +222,31 @@ def proposal(found: Sequence[ShapedTools], views: Iterable[SpanView], name: str 
     marks = [_mark(one, spans) for one in found]
     first = name or _name_from(found[0], marks[0])
     names = [first, *(f"{first}_{number}" for number in range(2, len(found) + 1))]
-    tables = [_table(one, mark, called, spans) for one, mark, called in zip(found, marks, names, strict=True)]
-    imports = _imports("\n".join(tables))
+    tool_names = [_tool_name(one, spans) for one in found]
+    tables = _rendered(
+        "proposed_dialect.py.jinja",
+        tables=list(zip(found, marks, names, tool_names, strict=True)),
+        is_repr=lambda place, of: _is_repr(place, of, spans),
+    )
     tools = sum(len(one.spans) for one in found)
     about = f'"""Reads tool calls that goldspan does not know. Proposed from {counted(tools, "span")}: check it."""'
-    module = "\n\n".join([about, "from __future__ import annotations", imports]) + "\n\n" + "\n\n".join(tables)
-    return Proposal(first, module, _pyproject(first, names))
+    module = "\n\n".join([about, "from __future__ import annotations", _imports(tables)]) + tables
+    return Proposal(first, module, _rendered("proposed_pyproject.toml.jinja", first=first, names=names))
+
+
+def _rendered(template: str, **context: object) -> str:
+    """Return a file of the package, made by a template that stands beside this module."""
+    # Imported when a dialect is proposed: few commands need it.
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415
+
+    templates = Environment(
+        loader=FunctionLoader(lambda name: (files("goldspan.collector_processor.replay") / name).read_text("utf-8")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.filters["literal"] = _literal
+    return templates.get_template(template).render(context, counted=counted)
 
 
 def _mark(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> _Mark:
@@ -278,34 +298,12 @@ def _name_from(found: ShapedTools, mark: _Mark) -> str:
     return words[0] if words else "proposed"
 
 
-def _table(found: ShapedTools, mark: _Mark, name: str, spans: Mapping[SpanRef, SpanView]) -> str:
-    """Return the source of one `DialectTable`, with what it needs before it."""
-
-    def source(place: ValuePlace) -> str:
-        return _source(place, is_repr=_is_repr(place, found, spans))
-
-    before: list[str] = []
-    fields = [f'    name="{name}",', f"    rules=({_rule(mark)},),"]
+def _tool_name(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> str:
+    """Return where the names of tools are: what stands around them in names of spans, an `attribute`, or a `hook`."""
     if found.name is None or _is_quoted(found, spans):
-        prefix, suffix = _around(found, spans)
-        affixes = {"prefixes": prefix, "suffixes": suffix}
-        if given := ", ".join(f"{what}=({_text(affix)},)" for what, affix in affixes.items() if affix):
-            fields.append(f"    span_name_affixes=Affixes({given}),")
-    elif found.name.path or found.name.event:
-        before.append(_NAME_HOOK.format(constant=name.upper(), name=name, source=source(found.name)))
-        fields.append(f"    tool_hook=_with_name_of_{name},")
-    else:
-        fields.append(f"    tool_name=({_text(found.name.key)},),")
-    if found.arguments is not None:
-        fields.append(f"    arguments=({source(found.arguments)},),")
-    if found.call_id is not None:
-        fields.append(f"    call_id=({source(found.call_id)},),")
-    if found.result is not None:
-        fields.append(f"    result=({source(found.result)},),")
-    if found.session is not None and not found.session_known:
-        fields.append(f"    session_keys=({_text(found.session)},),")
-    notes = "".join(f"# {note}\n" for note in _notes(found, mark))
-    return "\n\n".join([*before, f"{notes}{name.upper()} = DialectTable(\n" + "\n".join(fields) + "\n)\n"])
+        affixes = zip(("prefixes", "suffixes"), _around(found, spans), strict=True)
+        return ", ".join(f"{what}=({_literal(affix)},)" for what, affix in affixes if affix)
+    return "hook" if found.name.path or found.name.event else "attribute"
 
 
 def _around(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> tuple[str, str]:
@@ -344,49 +342,10 @@ def _is_repr(place: ValuePlace, found: ShapedTools, spans: Mapping[SpanRef, Span
     return any(isinstance(value, str) and _REPR.match(value) is not None for value in values)
 
 
-_NAME_HOOK = """{constant}_NAME = {source}
-
-
-def _with_name_of_{name}(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
-    found = {constant}_NAME.value(span, attributes)
-    return replace(tool, name=found) if isinstance(found, str) and found else tool
-"""
-
-
-def _notes(found: ShapedTools, mark: _Mark) -> Iterator[str]:
-    what = f"{counted(len(found.spans), 'span')} of tools"
-    asked = f"; {found.requested} match a request of a model in the same trace" if found.requested else ""
-    yield f"{what}{asked}."
-    if mark.also_marked:
-        yield f"No attribute tells tools from {counted(mark.also_marked, 'other span')}: narrow the rule."
-    if found.session is None:
-        yield "No attribute with a session id was found: name it in session_keys, or set gen_ai.conversation.id."
-    if found.arguments is None:
-        yield "No attribute with the arguments was found: those that models requested count."
-    if found.call_id is None:
-        yield "No attribute with the call id was found."
-    if found.result is None:
-        yield "No attribute with the result was found."
-
-
-def _rule(mark: _Mark) -> str:
-    parts = ["Role.TOOL", _text(mark.key)]
-    if mark.values is not None:
-        parts.append(f"frozenset({{{', '.join(map(_text, sorted(mark.values)))}}})")
-    if mark.scope:
-        parts.append(f"scope={_text(mark.scope)}")
-    return f"Rule({', '.join(parts)})"
-
-
-def _source(place: ValuePlace, *, is_repr: bool) -> str:
-    event = f", event={_text(place.event)}" if place.event else ""
-    steps = [_text(step) if isinstance(step, str) else str(step) for step in place.path]
-    take = f", take=at({', '.join([*steps, *(['reprs=True'] if is_repr else [])])})" if steps else ""
-    return f"Source({_text(place.key)}{event}{take}{', python_repr=True' if is_repr and not steps else ''})"
-
-
-def _text(value: str) -> str:
-    """Return a Python literal of a text that came with telemetry."""
+def _literal(value: str | int) -> str:
+    """Return a Python literal of a number, or of a text that came with telemetry."""
+    if isinstance(value, int):
+        return str(value)
     return ascii(value) if '"' in value or "\\" in value or not value.isprintable() else f'"{value}"'
 
 
@@ -394,21 +353,3 @@ def _imports(source: str) -> str:
     used = ", ".join(name for name, sign in _IMPORTED.items() if sign in source)
     replace = "from msgspec.structs import replace\n\n" if "SpanView" in source else ""
     return f"{replace}from goldspan.mappers.dialects import {used}"
-
-
-def _pyproject(first: str, names: Iterable[str]) -> str:
-    entries = "\n".join(f'{name} = "goldspan_dialect_{first}:{name.upper()}"' for name in names)
-    return f"""[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "goldspan-dialect-{first.replace("_", "-")}"
-version = "0.1"
-description = "Lets goldspan read the tool calls of {first}."
-requires-python = ">=3.11"
-dependencies = ["goldspan"]
-
-[project.entry-points."goldspan.dialects"]
-{entries}
-"""
