@@ -19,22 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
-from goldspan.collector_processor.cli.input_output import (
-    COLOR,
-    FORMAT,
-    TRACES,
-    VERBOSE,
-    NamedTraces,
-    complain,
-    end,
-    file_errors,
-    open_traces,
-    progress_bar,
-    read_with_progress,
-    show,
-    sinks_of,
-    write_json,
-)
+from goldspan.collector_processor.cli import input_output
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
 from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.engine.result_table import (
@@ -56,16 +41,7 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
 from goldspan.scoring.goldens.loading import load_metrics
-from goldspan.scoring.metrics.session_metrics import (
-    PROFILE_METRIC,
-    WITHOUT_GOLDEN,
-    ChosenMetric,
-    MetricSource,
-    choose_metrics,
-    find_metric,
-    informing,
-    metric_names,
-)
+from goldspan.scoring.metrics import session_metrics
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.ranked_findings import failing_rare, rank_findings, with_own_profile
 from goldspan.scoring.run import Scorer, ScoringResult, scorer_of
@@ -153,7 +129,7 @@ def _preset_names() -> Iterable[str]:
 
 
 @click.command()
-@TRACES
+@input_output.TRACES
 @click.option(
     "--goldens",
     "golden_files",
@@ -188,7 +164,7 @@ def _preset_names() -> Iterable[str]:
     "metrics",
     multiple=True,
     metavar="NAME[=THRESHOLD]",
-    shell_complete=_beginning(metric_names),
+    shell_complete=_beginning(session_metrics.metric_names),
     help="Score with this metric too: its name, or your own as module:function; repeatable.",
 )
 @click.option(
@@ -217,7 +193,7 @@ def _preset_names() -> Iterable[str]:
     metavar="NAME",
     help="Keep this attribute of the spans with each session, in JSON and tables; repeatable.",
 )
-@FORMAT
+@input_output.FORMAT
 @click.option(
     "--report",
     "reports",
@@ -288,10 +264,10 @@ def _preset_names() -> Iterable[str]:
     metavar="FILE",
     help="Fail only on what got worse since this earlier --format json document.",
 )
-@VERBOSE
-@COLOR
+@input_output.VERBOSE
+@input_output.COLOR
 def score(
-    traces: NamedTraces,
+    traces: input_output.NamedTraces,
     *,
     golden_files: tuple[str, ...],
     criterion_file: str | None,
@@ -336,8 +312,8 @@ def score(
     _refuse_contradictions(preset_name, preset_options, criterion_file, threshold)
     _refuse_endpoint(otlp_endpoint, otlp_metrics=otlp_metrics)
     _refuse_values(output, include_values=include_values)
-    sinks = (*sinks, *sinks_of(traces, write_back=write_back))
-    with file_errors(), open_traces(traces) as files:
+    sinks = (*sinks, *input_output.sinks_of(traces, write_back=write_back))
+    with input_output.file_errors(), input_output.open_traces(traces) as files:
         goldens = _goldens(golden_files, criterion_file, threshold)
         judge = _judge(judge_file, jobs)
         scorer = _scorer(
@@ -363,7 +339,7 @@ def score(
             found = _replay(files, goldens, registry, scorer, consumers, Events(events), jobs)
         found = replace(found, result=_ranked(found.result, fail_on))
         if judge is not None:
-            complain([f"judge: {judge.usage}"])
+            input_output.complain([f"judge: {judge.usage}"])
         decision = decide(
             found.result,
             recognised=found.recognised,
@@ -378,7 +354,7 @@ def score(
                 from goldspan.collector_processor.report.terminal import report_page  # noqa: PLC0415 - see _report
 
                 step = _next_step(golden_files, traces.names) if decision.exit_code else ""
-                show(color, lambda page: report_page(page, report, verbose=verbose, next_step=step))
+                input_output.show(color, lambda page: report_page(page, report, verbose=verbose, next_step=step))
             complaints += _write_reports(reports, report, found)
         if output is not None:
             with writing(output):
@@ -386,7 +362,7 @@ def score(
         if enriched is not None:
             with writing(enriched):
                 write_enriched(enriched, files.documents(), attributes)
-        end([*files.mistakes, *complaints], decision.exit_code)
+        input_output.end([*files.mistakes, *complaints], decision.exit_code)
 
 
 def _next_step(goldens: Sequence[str], traces: Sequence[str]) -> str:
@@ -422,11 +398,11 @@ def _replay(
                 registry,
                 scorer,
                 jobs=jobs,
-                progress=partial(progress_bar, files),
+                progress=partial(input_output.progress_bar, files),
                 consumers=consumers,
                 events=events,
             )
-    with read_with_progress(files, registry.markers) as views:
+    with input_output.read_with_progress(files, registry.markers) as views:
         return replay(
             views, goldens, registry, problems=files.problems, consumers=consumers, scorer=scorer, events=events
         )
@@ -456,15 +432,15 @@ def _refuse_endpoint(otlp_endpoint: str | None, *, otlp_metrics: bool) -> None:
 
 def _metrics(
     golden_files: tuple[str, ...], named: tuple[str, ...], fail_on: str | None, profile: str | None
-) -> tuple[MetricSource, ...]:
+) -> tuple[session_metrics.MetricSource, ...]:
     """Return the metrics that were named, and without goldens all that need none: these inform, or fail a run."""
     if fail_on not in (None, "rare", "any") and "=" not in fail_on:
         raise click.UsageError(f"--fail-on: found {fail_on!r}, expected rare, any, or METRIC=SCORE")
     named = named if fail_on in (None, "rare", "any") else (*named, fail_on)
-    by = () if profile is None else (f"{PROFILE_METRIC}:{profile}{'=1' if fail_on == 'any' else ''}",)
+    by = () if profile is None else (f"{session_metrics.PROFILE_METRIC}:{profile}{'=1' if fail_on == 'any' else ''}",)
     names = {one.partition("=")[0] for one in named}
-    own = () if golden_files else tuple(one for one in WITHOUT_GOLDEN if one.name not in names)
-    return (*(own if fail_on == "any" else map(informing, own)), *named, *by)
+    own = () if golden_files else tuple(one for one in session_metrics.WITHOUT_GOLDEN if one.name not in names)
+    return (*(own if fail_on == "any" else map(session_metrics.informing, own)), *named, *by)
 
 
 def _ranked(result: ScoringResult, fail_on: str | None) -> ScoringResult:
@@ -483,20 +459,22 @@ def _refuse_values(output: Path | None, *, include_values: bool) -> None:
 def _scorer(
     preset: str | None,
     options: tuple[tuple[str, Any], ...],
-    metrics: tuple[MetricSource, ...],
+    metrics: tuple[session_metrics.MetricSource, ...],
     criterion_file: str | None,
     judge: Judge | None,
 ) -> Scorer:
     if any(isinstance(metric, str) and ":" in metric for metric in metrics) and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # where a user's own metric is
     choices = () if criterion_file is None else load_metrics(criterion_file)
-    chosen: list[MetricSource] = [ChosenMetric(find_metric(choice.name), choice.threshold) for choice in choices]
+    chosen: list[session_metrics.MetricSource] = [
+        session_metrics.ChosenMetric(session_metrics.find_metric(choice.name), choice.threshold) for choice in choices
+    ]
     scorer = scorer_of(
         preset=None if preset is None else choose_preset(preset, dict(options)),
         metrics=[*chosen, *metrics],
         run=MetricWorkers(),
     )
-    return scorer if judge is None else replace(scorer, later=choose_metrics([judge]))
+    return scorer if judge is None else replace(scorer, later=session_metrics.choose_metrics([judge]))
 
 
 def _decide_against(baseline_file: str | None) -> Callable[..., ExitDecision]:
@@ -559,8 +537,8 @@ def _report(found: Replay, decision: ExitDecision, coverage: CoverageMode, regis
 
 def _write_document(found: Replay, decision: ExitDecision) -> None:
     """Write the results to standard output, and on standard error what became worse."""
-    write_json(found.result.to_json())
-    complain(f"regressed: {regression}" for regression in decision.regressions or ())
+    input_output.write_json(found.result.to_json())
+    input_output.complain(f"regressed: {regression}" for regression in decision.regressions or ())
 
 
 def _write_reports(files: Iterable[tuple[str, Path]], report: Report, found: Replay) -> Iterator[Mistake]:
