@@ -26,8 +26,7 @@ from goldspan.collector_processor.replay.replay import replay
 from goldspan.collector_processor.whole_files import write_text
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.goldens.documents import MistakeCollector
-from goldspan.scoring.goldens.loading import read_document
+from goldspan.scoring.goldens.documents import MistakeCollector, read_document
 from goldspan.scoring.json_values import is_mapping, is_sequence, steps_of
 from goldspan.scoring.metrics.argument_profile import (
     FEWEST_SESSIONS,

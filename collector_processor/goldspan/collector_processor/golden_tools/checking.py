@@ -19,9 +19,9 @@ from goldspan.scoring.goldens.documents import (
     ValuePath,
     nearest,
     path_text,
+    read_document,
 )
 from goldspan.scoring.goldens.golden import ANY_TOOL, Ambiguous, ExpectedCall
-from goldspan.scoring.goldens.loading import read_document
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers.kinds.scalars import Ignore
 from goldspan.scoring.matchers.matcher import LITERAL, dollar_keys

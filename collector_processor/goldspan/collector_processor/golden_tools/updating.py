@@ -25,8 +25,8 @@ from goldspan.collector_processor.golden_tools.yaml_editing import (
 )
 from goldspan.scoring.errors import FileError, Mistake
 from goldspan.scoring.goldens import GoldenIndex
-from goldspan.scoring.goldens.documents import MistakeCollector, ValuePath, path_text, read_text, read_yaml
-from goldspan.scoring.goldens.loading import READERS, is_eval_set
+from goldspan.scoring.goldens.documents import READERS, MistakeCollector, ValuePath, path_text, read_text, read_yaml
+from goldspan.scoring.goldens.loading import is_eval_set
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown_name
 from goldspan.scoring.sessions import JsonValue
 

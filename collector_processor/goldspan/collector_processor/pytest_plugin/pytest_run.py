@@ -48,9 +48,8 @@ from goldspan.mappers.installed_dialects import default_dialects
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import FileError, GoldspanError, Problem
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.goldens.documents import MistakeCollector
+from goldspan.scoring.goldens.documents import READERS, MistakeCollector
 from goldspan.scoring.goldens.golden import Golden
-from goldspan.scoring.goldens.loading import READERS
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RepeatResult, ScoringResult
 from goldspan.scoring.sessions import Session

@@ -19,9 +19,9 @@ from goldspan.collector_processor.whole_files import whole_file
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import FileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
-from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable
+from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, read_document, regular_text
 from goldspan.scoring.goldens.golden import GoldenSet, duplicates_in
-from goldspan.scoring.goldens.loading import golden_files_in, load_golden_set, read_document, regular_text
+from goldspan.scoring.goldens.loading import golden_files_in, load_golden_set
 from goldspan.scoring.json_values import is_mapping
 
 _logger = logging.getLogger("goldspan.gateway")

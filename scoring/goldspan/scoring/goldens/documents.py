@@ -462,3 +462,26 @@ class _Reader:
 
 def _line(event: Any) -> int:
     return int(event.start_mark.line) + 1
+
+
+READERS = {".json": read_json, ".jsonl": read_json_lines, ".yaml": read_yaml, ".yml": read_yaml}
+"""What reads a golden file, by the end of its name."""
+
+
+def read_document(path: Path, notes: MistakeCollector, text: str | None = None) -> JsonValue:
+    """Read the document of a file by the end of its name; with `text`, as if that stood in it.
+
+    Raises Unreadable if the file as a whole is of no use.
+    """
+    read = READERS.get(path.suffix.lower())
+    if read is None:
+        raise notes.unreadable(f"expected a file whose name ends in {', '.join(sorted(READERS))}")
+    return read(regular_text(path, notes) if text is None else text, notes)
+
+
+def regular_text(path: Path, notes: MistakeCollector) -> str:
+    """Read the text of a regular file. Raises Unreadable."""
+    with suppress(OSError):
+        if path.exists() and not path.is_file():  # reading may never end, or give something else each time
+            raise notes.unreadable("found a pipe, a device or a folder, expected a regular file")
+    return read_text(path, notes)

@@ -12,14 +12,12 @@ from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens.benchmarks import read_eval_set
 from goldspan.scoring.goldens.criteria_and_rules import SET_LEVEL, CriterionMapping, criterion_mapping, inherit
 from goldspan.scoring.goldens.documents import (
+    READERS,
     MistakeCollector,
     Unreadable,
     found,
     json_copy,
-    read_json,
-    read_json_lines,
-    read_text,
-    read_yaml,
+    read_document,
 )
 from goldspan.scoring.goldens.golden import GoldenIndex, GoldenSet, MetricChoice, duplicates_in
 from goldspan.scoring.goldens.golden_file import read_golden_set
@@ -31,8 +29,6 @@ from goldspan.scoring.sessions import JsonValue
 GIVEN_IN_CODE = "<in code>"
 """The file name of what came from no file."""
 
-READERS = {".json": read_json, ".jsonl": read_json_lines, ".yaml": read_yaml, ".yml": read_yaml}
-"""What reads a golden file, by the end of its name."""
 _MAX_ENTRIES = 100_000
 _COMPANIONS = frozenset({"test_config.json"})
 """Files that ADK keeps beside its eval sets and that hold no goldens."""
@@ -234,25 +230,6 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:
         return False  # reading it as a file says why it cannot be read
-
-
-def read_document(path: Path, notes: MistakeCollector, text: str | None = None) -> JsonValue:
-    """Read the document of a file by the end of its name; with `text`, as if that stood in it.
-
-    Raises Unreadable if the file as a whole is of no use.
-    """
-    read = READERS.get(path.suffix.lower())
-    if read is None:
-        raise notes.unreadable(f"expected a file whose name ends in {', '.join(sorted(READERS))}")
-    return read(regular_text(path, notes) if text is None else text, notes)
-
-
-def regular_text(path: Path, notes: MistakeCollector) -> str:
-    """Read the text of a regular file. Raises Unreadable."""
-    with suppress(OSError):
-        if path.exists() and not path.is_file():  # reading may never end, or give something else each time
-            raise notes.unreadable("found a pipe, a device or a folder, expected a regular file")
-    return read_text(path, notes)
 
 
 def _document(source: str | Path | Mapping[str, Any], notes: MistakeCollector, text: str | None = None) -> JsonValue:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from goldspan.scoring.errors import FileError
-from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable
-from goldspan.scoring.goldens.loading import read_document
+from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable, read_document
 from goldspan.scoring.json_values import is_mapping, is_number, is_sequence
 from goldspan.scoring.metrics.argument_profile import Check, Family, Profile
 

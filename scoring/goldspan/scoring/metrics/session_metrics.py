@@ -354,7 +354,7 @@ def choose_metric(given: MetricSource) -> ChosenMetric:
 def _named(name: str) -> Metric:
     """Return the metric of a name, of an import path, or of a profile's file: `tool_parameter_profile:profile.yaml`."""
     if name.startswith(f"{PROFILE_METRIC}:"):
-        # Imported when asked for: reading its file needs what reads goldens.
+        # Imported when asked for: few sessions are judged by a profile.
         from goldspan.scoring.metrics.argument_profile import ToolParameterProfile  # noqa: PLC0415
         from goldspan.scoring.metrics.profile_file import load_profile  # noqa: PLC0415
 
