@@ -21,9 +21,9 @@ from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.json_values import plain, pointer_name
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult
-from goldspan.scoring.run import ScoringResult
+from goldspan.scoring.run import ScoringResult, verdict_document
 from goldspan.scoring.sessions import ToolCall
-from goldspan.scoring.verdict import REASON_OF_CAPTURE, Finding, Label, MetricCall, Reason, Verdict
+from goldspan.scoring.verdict import REASON_OF_CAPTURE, Finding, Label, MetricCall, Reason
 
 TABLE_SUFFIXES = (".parquet", ".arrow")
 """How the names of files with a table end."""
@@ -126,7 +126,7 @@ def _rows(result: SessionResult, *, include_values: bool) -> Iterator[ResultRow]
             criterion=result.criterion or None,
             preset=result.preset,
             incomplete=session.incomplete,
-            **_verdict(result.verdict),
+            **verdict_document(result.verdict),
         )
     for evaluation in evaluations_of(result, complete=True):
         yield from evaluation_rows(evaluation, include_values=include_values)
@@ -165,20 +165,14 @@ def evaluation_rows(evaluation: Evaluation, *, include_values: bool = False) -> 
 def _row(evaluation: Evaluation) -> ResultRow:
     """Return what the rows of an evaluation have in common."""
     target = evaluation.target
-    return ResultRow(
+    return _EMPTY._replace(
         level=evaluation.level.value,
         session=plain(evaluation.session_id),
         run=plain(evaluation.run),
         turn=evaluation.turn_index,
-        call=None,
-        expected_call=None,
-        argument=None,
         metric=evaluation.metric,
-        **_verdict(evaluation.verdict),
-        outcome=None,
+        **verdict_document(evaluation.verdict),
         explanation=plain(evaluation.explanation) or None,
-        tool=None,
-        tool_call_id=None,
         agent=plain(evaluation.agent),
         golden=plain(evaluation.golden) or None,
         golden_set=plain(evaluation.golden_set) or None,
@@ -193,9 +187,6 @@ def _row(evaluation: Evaluation) -> ResultRow:
         ended=_time(evaluation.timestamp),
         incomplete=evaluation.incomplete,
         result_id=evaluation.id,
-        attributes=None,
-        expected=None,
-        actual=None,
     )
 
 
@@ -287,14 +278,6 @@ _OF_A_SESSION = {
     "incomplete": False,
 }
 _EMPTY = ResultRow._make(_OF_A_SESSION.get(name) for name in COLUMNS)
-
-
-def _verdict(verdict: Verdict | Any) -> dict[str, Any]:
-    return {
-        "score": verdict.score,
-        "label": None if verdict.label is None else verdict.label.value,
-        "reason": None if verdict.reason is None else verdict.reason.value,
-    }
 
 
 def _outcome(call: CallResult) -> str:

@@ -17,31 +17,34 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from goldspan.mappers.readers import compression, span_tables
 from goldspan.mappers.readers.file_ranges import HEAD, FileRange, RangeStream, in_reading_order, is_text, ranges_of
+from goldspan.mappers.readers.jaeger_and_zipkin import is_zipkin_span
 from goldspan.mappers.readers.json_documents import JsonText, Loads, as_otlp, may_be_json
 from goldspan.mappers.readers.otlp_json import JsonReader
 from goldspan.mappers.readers.otlp_json_lazy import LazyReader, LazyRequest, loads
-from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_STREAM, NO_RECORD, OnProblem
+from goldspan.mappers.readers.platform_exports import is_strands_session, otlp_from_strands_session
+from goldspan.mappers.readers.problems import (
+    BAD_PROTOBUF,
+    BAD_RECORD,
+    BAD_SPAN,
+    BAD_STREAM,
+    NO_RECORD,
+    OnProblem,
+    describe,
+)
 from goldspan.mappers.readers.protobuf_framing import MAX_MESSAGE, Frames, Framing, framing_of
-from goldspan.mappers.spans import DecodedSpan, LogView, MarkedView, Markers, RecordView
+from goldspan.mappers.readers.sdk import SdkReader, is_log_record
+from goldspan.mappers.spans import DecodedSpan, LogView, MarkedView, Markers, RecordView, SpanView
 from goldspan.scoring.errors import Mistake, Problem, TraceFileError
-from goldspan.scoring.json_values import is_list
+from goldspan.scoring.json_values import is_list, is_mapping
 
 if TYPE_CHECKING:
     from goldspan.mappers.readers.otlp_protobuf import ProtobufReader
-from collections.abc import Mapping
-
-from goldspan.mappers.readers.jaeger_and_zipkin import is_zipkin_span
-from goldspan.mappers.readers.platform_exports import is_strands_session, otlp_from_strands_session
-from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, describe
-from goldspan.mappers.readers.sdk import SdkReader, is_log_record
-from goldspan.mappers.spans import SpanView
-from goldspan.scoring.json_values import is_mapping
 
 _LISTS = re.compile(
     rb'"(resource_?spans|scope_?spans|spans|batches|resource_?logs|scope_?logs|log_?records)"\s*:', re.I
