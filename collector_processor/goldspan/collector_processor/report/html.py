@@ -94,7 +94,7 @@ def _environment() -> Environment:
         "value": _value_or_nothing,
     }
     templates.globals |= {
-        **vars(wording),
+        **{name: words for name, words in vars(wording).items() if not name.startswith("_")},
         "BRIEF": 160,
         "LONG": 2_000,
         "MOST_FINDINGS": 100,
