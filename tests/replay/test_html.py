@@ -107,9 +107,8 @@ def pieces(page: str, element: str) -> list[str]:
 
 def page_of(result: ScoringResult, regressions: tuple[str, ...] | None = None) -> str:
     decision = decide_exit_code(result, recognised=1, coverage=CoverageMode.STRICT)
-    return html_report(
-        build_report(result, dataclasses.replace(decision, regressions=regressions), advice={"google_adk": "Set IT."})
-    )
+    decision = dataclasses.replace(decision, regressions=regressions)
+    return html_report(build_report(result, decision, advice={"google_adk": "Set IT."}.get))
 
 
 def refer_elsewhere(page: str) -> Iterator[str]:

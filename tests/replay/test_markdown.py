@@ -21,7 +21,7 @@ from rigs.scored_sessions import EVERYTHING, FAILED, NOTHING, PASSED, argument, 
 
 def comment(result: ScoringResult, decision: ExitDecision | None = None) -> str:
     decision = decision or decide_exit_code(result, recognised=1, coverage=CoverageMode.STRICT)
-    return markdown_report(build_report(result, decision, advice={"google_adk": "Set OTEL_CAPTURE."}))
+    return markdown_report(build_report(result, decision, advice={"google_adk": "Set OTEL_CAPTURE."}.get))
 
 
 def test_it_begins_with_the_verdict_and_a_table_worst_first() -> None:

@@ -45,7 +45,7 @@ ADVICE = {"google_adk": "Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=
 def page_of(result: ScoringResult, width: int = 80, *, verbose: bool = False, recognised: int = 1) -> str:
     page = Page(width)
     decision = decide_exit_code(result, recognised=recognised, coverage=CoverageMode.STRICT)
-    report_page(page, build_report(result, decision, advice=ADVICE), verbose=verbose)
+    report_page(page, build_report(result, decision, advice=ADVICE.get), verbose=verbose)
     return f"{page}\n"
 
 

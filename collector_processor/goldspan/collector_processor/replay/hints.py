@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import chain, islice
 from shlex import quote
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from goldspan.collector_processor.replay.summary_and_exit_code import Totals, metric_totals
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect
-from goldspan.mappers.dialects.reading.protocol import IN_PROCESS, Stack, advice_for
+from goldspan.mappers.dialects.reading.protocol import IN_PROCESS, Stack, advice_for, built_in_advice
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.result_words import CAPTURE_WORDS, GROUNDING, MISSING_INPUT, judged_calls
 from goldspan.scoring.run import ScoringResult
@@ -133,10 +133,10 @@ _WITHOUT_TABLES = Hint(
 
 
 def advice_of(dialect: Dialect) -> tuple[Advice, ...]:
-    """Return what a dialect says must be switched on; other packages' dialects need not say anything."""
+    """Return what must be switched on where a dialect reads: goldspan's have a file for it, others may say it."""
     advice: object = getattr(dialect, "advice", ())
     listed = cast("tuple[object, ...]", advice) if isinstance(advice, tuple) else (advice,)
-    return tuple(one for one in listed if isinstance(one, Advice))
+    return tuple(one for one in listed if isinstance(one, Advice)) or built_in_advice().get(dialect.name, ())
 
 
 class Advisor:
@@ -181,16 +181,19 @@ def who(advice: Advice) -> str:
     return f"{advice.framework} ({language})" if language else advice.framework
 
 
-def argument_advice(registry: DialectRegistry, stacks: Iterable[tuple[str, Stack]]) -> dict[str, str]:
-    """Return, by dialect, what must be switched on in these stacks to have arguments captured."""
-    advisor = Advisor(registry)
-    found: dict[str, list[Advice]] = {}
-    for dialect, stack in sorted(stacks):
-        found.setdefault(dialect, []).append(advisor.advice(dialect, stack))
-    words: dict[str, str] = {}
-    for dialect, advice in found.items():
-        known = [one for one in advice if one is not GENERAL] or [GENERAL]
-        words[dialect] = advice_words((one, one.arguments) for one in known)
+ArgumentAdvice = Callable[[str], str | None]
+"""Says of a dialect what must be switched on to have arguments captured."""
+
+
+def argument_advice(registry: DialectRegistry, stacks: Iterable[tuple[str, Stack]]) -> ArgumentAdvice:
+    """Return what says of a dialect what must be switched on in these stacks; the advice is read when it is asked."""
+
+    def words(dialect: str) -> str:
+        advisor = Advisor(registry)
+        advice = [advisor.advice(dialect, stack) for name, stack in sorted(stacks) if name == dialect]
+        known = [one for one in advice if one is not GENERAL] or advice[:1]
+        return advice_words((one, one.arguments) for one in known)
+
     return words
 
 
@@ -322,18 +325,18 @@ def _set_session(sessions: Sequence[Session], writers: Writers, advisor: Advisor
     return [f"Goldens are joined by session id: {text}" for text in words]
 
 
-def hints_for_run(result: ScoringResult, sums: Totals, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
-    """Yield what keeps a run from being evaluated whole; `by_dialect` says how to have arguments captured."""
+def hints_for_run(result: ScoringResult, sums: Totals, advice: ArgumentAdvice) -> Iterator[Hint]:
+    """Yield what keeps a run from being evaluated whole; `advice` says how to have arguments captured."""
     found: list[Hint] = []
     for reason, count in sums.not_evaluated.items():
         if reason in HELP:
             calls = (call for session in result.sessions for turn in session.turns for call in turn.calls)
             made = (call.actual.dialect for call in calls if call.actual is not None and call.reason is reason)
-            texts = _advice_of(reason, made, by_dialect)
+            texts = _advice_of(reason, made, advice)
             found += [Hint(f"{REASON_TEXT[reason]} ({count:,})", text) for text in texts]
     if sums.never_seen:
         found.append(Hint(REASON_TEXT[Reason.GOLDEN_NEVER_SEEN], HELP[Reason.GOLDEN_NEVER_SEEN]))
-    found += (*_hints_of_repeats(result), *_hints_of_grounding(result), *_hints_of_metrics(result, by_dialect))
+    found += (*_hints_of_repeats(result), *_hints_of_grounding(result), *_hints_of_metrics(result, advice))
     judged = not result.golden_sets and bool(sums.judged_without_golden)
     if not sums.seen and sums.without_golden and not judged:
         found.append(Hint("no session has a golden", HELP[Reason.GOLDEN_NEVER_SEEN]))
@@ -365,7 +368,7 @@ def _hints_of_grounding(result: ScoringResult) -> Iterator[Hint]:
             yield _WITHOUT_TABLES
 
 
-def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> Iterator[Hint]:
+def _hints_of_metrics(result: ScoringResult, advice: ArgumentAdvice) -> Iterator[Hint]:
     """Yield what kept metrics that need no golden from judging calls."""
     most: Counter[Reason] = Counter()
     for one in metric_totals(result):
@@ -377,11 +380,11 @@ def _hints_of_metrics(result: ScoringResult, by_dialect: Mapping[str, str]) -> I
     for reason in filter(HELP.__contains__, most):
         metrics = (metric for session in result.sessions for metric in session.metrics)
         calls = (call for metric in metrics for _, call in judged_calls(metric) if call.reason is reason)
-        texts = _advice_of(reason, (call.call.dialect for call in calls), by_dialect)
+        texts = _advice_of(reason, (call.call.dialect for call in calls), advice)
         yield from (Hint(f"{REASON_TEXT[reason]} ({most[reason]:,})", text) for text in texts)
 
 
-def _advice_of(reason: Reason, dialects: Iterable[str], by_dialect: Mapping[str, str]) -> list[str]:
+def _advice_of(reason: Reason, dialects: Iterable[str], advice: ArgumentAdvice) -> list[str]:
     """Return what helps against a reason: what these dialects advise where they do, else what helps everywhere."""
     names = dict.fromkeys(dialects) if reason is Reason.ARGUMENTS_NOT_CAPTURED else ()
-    return [f"{name}: {by_dialect[name]}" for name in names if by_dialect.get(name)] or [HELP[reason]]
+    return [f"{name}: {words}" for name in names if (words := advice(name))] or [HELP[reason]]

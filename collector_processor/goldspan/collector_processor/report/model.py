@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from goldspan.collector_processor.replay.hints import Hint, hints_for_run
+from goldspan.collector_processor.replay.hints import ArgumentAdvice, Hint, hints_for_run
 from goldspan.collector_processor.replay.summary_and_exit_code import (
     CoverageMode,
     ExitDecision,
@@ -102,10 +102,10 @@ def build_report(
     decision: ExitDecision,
     *,
     coverage: CoverageMode = CoverageMode.STRICT,
-    advice: Mapping[str, str] | None = None,
+    advice: ArgumentAdvice = lambda _: None,
 ) -> Report:
     """Put a result in words. `advice` says by dialect what must be switched on to have arguments captured."""
-    sums, advice = totals(result), advice or {}
+    sums = totals(result)
     numbered = zip(result.sessions, session_names(result.sessions), run_numbers(result.sessions), strict=True)
     sessions = [
         SessionWords.of(one, name, run, _helps(one, advice))
@@ -134,7 +134,7 @@ def build_report(
     )
 
 
-def _helps(session: SessionResult, advice: Mapping[str, str]) -> str:
+def _helps(session: SessionResult, advice: ArgumentAdvice) -> str:
     """Return what may help a session that was not evaluated though it has a golden."""
     if session.reason is None or not session.has_golden:
         return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
+from goldspan.mappers.dialects import Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
 from goldspan.mappers.dialects.reading.dialect_table import first_text
 from goldspan.mappers.dialects.reading.value_parsing import identifier, text_at
 from goldspan.scoring.json_values import is_dict
@@ -53,15 +53,6 @@ CLAUDE_CODE = DialectTable(
     name="claude_code",
     title="Claude Code",
     docs="https://docs.claude.com/en/docs/claude-code/monitoring-usage",
-    advice=Advice(
-        framework="Claude Code",
-        arguments=(
-            "Set OTEL_LOG_TOOL_DETAILS=1 and export logs too (OTEL_LOGS_EXPORTER=otlp): arguments are in the log "
-            "record claude_code.tool_result."
-        ),
-        session="Claude Code writes its session id by itself.",
-        checked="Claude Code, its documentation",
-    ),
     rules=(
         Rule(Role.TOOL, _TYPE, frozenset({"tool"}), scope=_SCOPE),
         # Only an inner layer: by itself it is no call.

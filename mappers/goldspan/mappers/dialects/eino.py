@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source
+from goldspan.mappers.dialects import DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.model_messages import flat_messages
 from goldspan.mappers.dialects.reading.value_parsing import decoded
 from goldspan.scoring.json_values import is_dict
@@ -39,13 +39,6 @@ EINO = DialectTable(
     name="eino",
     title="Eino",
     docs="https://www.cloudwego.io/docs/eino/ecosystem_integration/callbacks/callback_apmplus/",
-    advice=Advice(
-        framework="Eino",
-        language="go",
-        arguments="APMPlus's callbacks always write them: let no processor on the way drop gen_ai.prompt.*.",
-        session='Run the agent with ctx = apmplus.SetSession(ctx, apmplus.WithSessionID("...")).',
-        checked="eino 0.7.36, eino-ext/callbacks/apmplus 1332771b7a8e",
-    ),
     rules=(
         Rule(Role.TOOL, _COMPONENT, frozenset({"Tool"})),
         Rule(Role.MODEL, _COMPONENT, frozenset({"ChatModel"})),

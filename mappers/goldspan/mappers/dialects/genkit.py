@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts, at
+from goldspan.mappers.dialects import Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts, at
 from goldspan.mappers.dialects.reading import value_parsing
 from goldspan.mappers.dialects.reading.model_messages import answer_at
 from goldspan.scoring.json_values import is_mapping
@@ -55,34 +55,11 @@ def _attempt(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFac
 
 _answer = value_parsing.first_of(value_parsing.plain_text, answer_at("message"))
 """Takes the answer out of a flow's text, or the message that an agent, a prompt or a chat ends with."""
-_WRITTEN = "Arguments are written by default: export Genkit's own spans, not those of the Google Cloud plugin."
 
 GENKIT = DialectTable(
     name="genkit",
     title="Genkit",
     docs="https://genkit.dev/docs/observability/getting-started/",
-    advice=(
-        Advice(
-            framework="Genkit",
-            language="nodejs",
-            arguments=_WRITTEN,
-            session=(
-                "Run turns by defineAgent or a chat, give the flow's input a sessionId, or set session.id on its "
-                "span: trace.getActiveSpan()?.setAttribute('session.id', '...')."
-            ),
-            checked="genkit 1.42.0",
-        ),
-        Advice(
-            framework="Genkit",
-            language="go",
-            arguments=_WRITTEN,
-            session=(
-                "Give the flow's input a sessionId, or set session.id on the flow's span: "
-                'trace.SpanFromContext(ctx).SetAttributes(attribute.String("session.id", "...")).'
-            ),
-            checked="Genkit for Go, April 2026",
-        ),
-    ),
     rules=(
         Rule(Role.TOOL, _SUBTYPE, frozenset({"tool", "tool.v2"})),
         # A model that calls a prompt as a tool hands the conversation over to it.

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Elision, Rule, Source, at
+from goldspan.mappers.dialects import Affixes, DialectTable, Elision, Rule, Source, at
 from goldspan.mappers.dialects.reading.value_parsing import decoded_dict
 from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.mappers.spans import Attributes, SpanView
@@ -103,46 +103,6 @@ GOOGLE_ADK = DialectTable(
     name="google_adk",
     title="Google Agent Development Kit",
     docs="https://google.github.io/adk-docs/observability/",
-    advice=(
-        Advice(
-            framework="Google ADK",
-            language="python",
-            scopes=("gcp.vertex.agent",),
-            arguments=(
-                "Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY: ADK 2 writes no arguments without "
-                "it. ADK 1 needs ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS unset or true."
-            ),
-            session="ADK writes its session id by itself: Runner.run_async(session_id=...).",
-            checked="google-adk 2.13.0",
-        ),
-        Advice(
-            framework="Google ADK",
-            language="go",
-            scopes=("gcp.vertex.agent",),
-            arguments=(
-                "ADK for Go writes arguments by default, as gcp.vertex.agent.tool_call_args: let no span processor or "
-                "Collector remove it."
-            ),
-            session="ADK writes its session id by itself: Runner.Run(ctx, userID, sessionID, ...).",
-            checked="adk-go 2.2.0",
-        ),
-        Advice(
-            framework="Google ADK",
-            language="java",
-            scopes=("gcp.vertex.agent",),
-            arguments="Leave ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS unset, or set it to true.",
-            session="ADK writes its session id by itself: Runner.runAsync(userId, sessionId, ...).",
-            checked="adk-java, August 2026",
-        ),
-        Advice(
-            framework="Google ADK",
-            language="nodejs",
-            scopes=("gcp.vertex.agent",),
-            arguments="Leave ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS unset, or set it to true.",
-            session="ADK writes its session id by itself: runner.runAsync({sessionId, ...}).",
-            checked="@google/adk 2.0.0",
-        ),
-    ),
     rules=(
         Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"}), also=(_EVENT_ID,)),
         Rule(Role.TOOL, "gcp.vertex.agent.tool_call_args"),

@@ -7,22 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, at
+from goldspan.mappers.dialects import Attributes, DialectTable, Role, Rule, Source, SpanView, at
 from goldspan.mappers.dialects.reading.model_messages import last_user_text, user_text_at
-from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
 from goldspan.scoring.json_values import is_sequence
 
 HAYSTACK = DialectTable(
     name="haystack",
     title="Haystack tracing",
     docs="https://docs.haystack.deepset.ai/docs/tracing",
-    advice=Advice(
-        framework="Haystack",
-        language="python",
-        arguments="Set HAYSTACK_CONTENT_TRACING_ENABLED=true.",
-        session=IN_PROCESS,
-        checked="haystack-ai 3.4.1",
-    ),
     rules=(
         Rule(Role.TOOL, "haystack.tool.name"),
         Rule(Role.MODEL, "haystack.agent.step.llm.output"),
@@ -70,14 +62,6 @@ OPENINFERENCE_HAYSTACK = DialectTable(
     name="openinference_haystack",
     title="OpenInference for Haystack",
     docs="https://arize-ai.github.io/openinference/",
-    advice=Advice(
-        framework="OpenInference for Haystack",
-        language="python",
-        scopes=("openinference.instrumentation.haystack",),
-        arguments="Use Haystack's own tracing instead (opentelemetry-haystack): it writes a span for each tool.",
-        session='Wrap the turn in `with using_session("..."):` of openinference.instrumentation.',
-        checked="openinference-instrumentation 0.1.72",
-    ),
     rules=(
         Rule(
             Role.AGENT,

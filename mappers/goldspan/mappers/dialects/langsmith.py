@@ -6,7 +6,7 @@ are its arguments; `langsmith.trace.session_name` is the project, not the sessio
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source, at
+from goldspan.mappers.dialects import DialectTable, Role, Rule, Source, at
 
 _KIND = "langsmith.span.kind"
 
@@ -15,22 +15,6 @@ LANGSMITH = DialectTable(
     name="langsmith",
     title="LangSmith OpenTelemetry export",
     docs="https://docs.langchain.com/langsmith/trace-with-opentelemetry",
-    advice=(
-        Advice(
-            framework="LangSmith",
-            language="python",
-            arguments="Leave LANGSMITH_HIDE_INPUTS unset.",
-            session='Pass config={"metadata": {"session_id": "..."}} or a thread_id to the run.',
-            checked="langsmith 0.15.0",
-        ),
-        Advice(
-            framework="LangSmith",
-            language="nodejs",
-            arguments="Leave LANGSMITH_HIDE_INPUTS unset.",
-            session='Pass {metadata: {session_id: "..."}} or a thread_id to the run.',
-            checked="langsmith for JavaScript 0.12.0",
-        ),
-    ),
     rules=(Rule(Role.TOOL, _KIND, frozenset({"tool"})), Rule(Role.MODEL, _KIND, frozenset({"llm"}))),
     tool_name=("gen_ai.tool.name", "langsmith.trace.name"),
     arguments=(Source("gen_ai.prompt"),),

@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView
+from goldspan.mappers.dialects import Attributes, DialectTable, Role, Rule, Source, SpanView
 from goldspan.mappers.dialects.reading.model_messages import flat_messages, last_answer, nested, requests_in
-from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
 from goldspan.mappers.dialects.reading.value_parsing import decoded
 from goldspan.scoring.json_values import is_dict, is_list
 
@@ -107,20 +106,6 @@ LITELLM = DialectTable(
     name="litellm",
     title="LiteLLM",
     docs="https://docs.litellm.ai/docs/observability/opentelemetry_integration",
-    advice=Advice(
-        framework="LiteLLM",
-        language="python",
-        scopes=("litellm", ANY_SCOPE),
-        arguments=(
-            "Leave litellm.turn_off_message_logging and the callback's message_logging as they are by default, and "
-            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT unset or SPAN_ONLY."
-        ),
-        session=(
-            'Run each turn inside `with session_scope("..."):` of goldspan.collector_processor; or set '
-            'LITELLM_OTEL_V2=true and pass completion(..., litellm_session_id="...").'
-        ),
-        checked="litellm 1.109.1",
-    ),
     rules=(
         *(Rule(Role.MODEL, key, name_prefix="raw_gen_ai_request") for key in _RAW_ANSWERS),
         Rule(Role.MODEL, scope="litellm", name_prefix="raw_gen_ai_request", silent=True),

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source, at
-from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE, IN_PROCESS
+from goldspan.mappers.dialects import DialectTable, Role, Rule, Source, at
 from goldspan.mappers.dialects.reading.value_parsing import Take, decoded
 from goldspan.scoring.json_values import is_mapping, is_sequence
 
@@ -26,32 +25,10 @@ def _events_named(*names: str) -> Take:
     return take
 
 
-_SCRUBBED = "Let scrubbing pass them: logfire.configure(scrubbing=False), or ScrubbingOptions(callback=...)."
-
 LOGFIRE = DialectTable(
     name="logfire",
     title="Logfire (OpenAI Agents SDK, provider SDKs)",
     docs="https://logfire.pydantic.dev/docs/integrations/llms/openai/",
-    advice=(
-        Advice(
-            framework="Logfire",
-            language="python",
-            scopes=("logfire*", ANY_SCOPE),
-            arguments="Arguments are written by default; logfire.configure(scrubbing=...) may hide them.",
-            redacted=_SCRUBBED,
-            session=IN_PROCESS,
-            checked="logfire 5.4.0",
-        ),
-        Advice(
-            framework="Logfire for OpenAI Agents",
-            language="python",
-            scopes=("logfire.openai_agents",),
-            arguments="Leave trace_include_sensitive_data of the RunConfig at True.",
-            redacted=_SCRUBBED,
-            session='Give the run a group: RunConfig(group_id="...") or trace(..., group_id="...").',
-            checked="logfire 5.4.0, openai-agents 0.24.0",
-        ),
-    ),
     rules=(
         Rule(Role.TOOL, _TEMPLATE, frozenset({"Function: {name}"})),
         Rule(Role.AGENT, _TEMPLATE, frozenset({"OpenAI Agents trace: {name}", "Agent run: {name!r}"})),

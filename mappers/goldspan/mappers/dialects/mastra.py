@@ -6,7 +6,7 @@ for is on the step around its call; the generation around all steps repeats the 
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Role, Rule, Source
+from goldspan.mappers.dialects import Affixes, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.dialect_table import error_message_for
 from goldspan.mappers.dialects.reading.model_messages import user_text_at
 from goldspan.mappers.dialects.reading.value_parsing import first_of, plain_text, text_at
@@ -19,14 +19,6 @@ MASTRA = DialectTable(
     name="mastra",
     title="Mastra",
     docs="https://mastra.ai/docs/observability/tracing/exporters/otel",
-    advice=Advice(
-        framework="Mastra",
-        language="nodejs",
-        scopes=("@mastra/*",),
-        arguments="Leave hideInput and hideOutput unset in the tracingOptions of agent.generate(...).",
-        session='Pass the session as the thread: agent.generate(text, {memory: {thread: "...", resource: "..."}}).',
-        checked="@mastra/core 1.71.0, @mastra/observability 1.17.9",
-    ),
     rules=(
         Rule(Role.TOOL, _TYPE, frozenset({"tool_call", "mcp_tool_call"})),
         Rule(Role.MODEL, _TYPE, frozenset({"model_step", "llm_step"})),

@@ -6,7 +6,7 @@ not traced it makes no turn.
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Role, Rule, Source
+from goldspan.mappers.dialects import Affixes, DialectTable, Role, Rule, Source
 
 _METHOD = "mcp.method.name"
 _SERVER = 2
@@ -15,12 +15,6 @@ MCP = DialectTable(
     name="mcp",
     title="Model Context Protocol",
     docs="https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/",
-    advice=Advice(
-        framework="MCP",
-        arguments="MCP servers write no arguments: record them where the agent calls the tool.",
-        session="mcp.session.id is a transport's session: set gen_ai.conversation.id on the agent's span.",
-        checked="mcp 2.3.0",
-    ),
     rules=(
         Rule(Role.TOOL, _METHOD, frozenset({"tools/call"}), kind=_SERVER, no_turn=True),
         Rule(Role.TOOL, _METHOD, frozenset({"tools/call"})),

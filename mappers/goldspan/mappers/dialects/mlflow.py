@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts, at
-from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE, IN_PROCESS
+from goldspan.mappers.dialects import Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts, at
 from goldspan.mappers.dialects.reading.value_parsing import only_text, plain_text
 
 _TYPE = "mlflow.spanType"
@@ -24,14 +23,6 @@ MLFLOW = DialectTable(
     name="mlflow",
     title="MLflow Tracing",
     docs="https://mlflow.org/docs/latest/genai/tracing/",
-    advice=Advice(
-        framework="MLflow",
-        language="python",
-        scopes=("mlflow.*", ANY_SCOPE),
-        arguments="Arguments are written by default: let no span processor or Collector remove them.",
-        session=f"MLflow does not export its session. {IN_PROCESS}",
-        checked="mlflow-tracing 3.17.2",
-    ),
     rules=(
         Rule(Role.TOOL, _TYPE, frozenset({'"TOOL"', "TOOL"})),
         Rule(Role.MODEL, _TYPE, frozenset({'"CHAT_MODEL"', "CHAT_MODEL", '"LLM"', "LLM"})),

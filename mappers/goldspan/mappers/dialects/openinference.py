@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Role, Rule, Source
+from goldspan.mappers.dialects import Affixes, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
 from goldspan.mappers.dialects.reading.model_messages import flat_messages, flat_texts, last_answer, last_user_text
-from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
 from goldspan.mappers.dialects.reading.value_parsing import (
     Unwrap,
     args_and_kwargs,
@@ -87,118 +86,10 @@ def _answer(result: Any) -> Any:
     return value.get("raw") or last_answer(value).value
 
 
-_HIDDEN = "Leave OPENINFERENCE_HIDE_INPUTS unset, and hide_inputs of the TraceConfig."
-_HIDDEN_OUTPUT = "Leave OPENINFERENCE_HIDE_OUTPUTS unset, and hide_outputs of the TraceConfig."
-_HIDDEN_IN_JAVASCRIPT = "Leave OPENINFERENCE_HIDE_INPUTS unset, and hideInputs of the traceConfig."
-_SESSION_IN_JAVASCRIPT = (
-    'Wrap the turn in context.with(setSession(context.active(), {sessionId: "..."}), ...) of '
-    "@arizeai/openinference-core."
-)
-
 OPENINFERENCE = DialectTable(
     name="openinference",
     title="OpenInference",
     docs="https://arize-ai.github.io/openinference/spec/semantic_conventions.html",
-    advice=(
-        Advice(
-            framework="OpenInference",
-            language="python",
-            scopes=("openinference.instrumentation.*", ANY_SCOPE),
-            arguments=_HIDDEN,
-            redacted=_HIDDEN,
-            calls=_HIDDEN_OUTPUT,
-            session='Wrap the turn in `with using_session("..."):` of openinference.instrumentation.',
-            checked="openinference-instrumentation 0.1.72",
-        ),
-        Advice(
-            framework="OpenInference for LangChain",
-            language="python",
-            scopes=("openinference.instrumentation.langchain",),
-            arguments=_HIDDEN,
-            redacted=_HIDDEN,
-            calls=_HIDDEN_OUTPUT,
-            session='Pass config={"metadata": {"session_id": "..."}} or a thread_id to the run.',
-            checked="openinference-instrumentation-langchain 0.1.80",
-        ),
-        Advice(
-            framework="OpenInference for Google ADK",
-            language="python",
-            scopes=("openinference.instrumentation.google_adk",),
-            arguments=_HIDDEN,
-            redacted=_HIDDEN,
-            session="ADK writes its session id by itself: Runner.run_async(session_id=...).",
-            checked="google-adk 2.13.0",
-        ),
-        Advice(
-            framework="OpenInference for OpenAI Agents",
-            language="python",
-            scopes=("openinference.instrumentation.openai_agents",),
-            arguments="Leave trace_include_sensitive_data of the RunConfig at True.",
-            redacted=_HIDDEN,
-            session='Wrap the turn in `with using_session("..."):` of openinference.instrumentation.',
-            checked="openinference-instrumentation 0.1.72, openai-agents 0.24.0",
-        ),
-        Advice(
-            framework="OpenInference for OpenAI Agents",
-            language="nodejs",
-            scopes=("@arizeai/openinference-instrumentation-openai-agents",),
-            arguments="Leave traceIncludeSensitiveData of the Runner at true.",
-            redacted=_HIDDEN_IN_JAVASCRIPT,
-            session=_SESSION_IN_JAVASCRIPT,
-            checked="@arizeai/openinference-core 2.7.1, @openai/agents-core 0.20.0",
-        ),
-        Advice(
-            framework="OpenInference for Agno",
-            language="python",
-            scopes=("openinference.instrumentation.agno",),
-            arguments=_HIDDEN,
-            redacted=_HIDDEN,
-            session='Pass the session to each run: agent.run(..., session_id="...").',
-            checked="openinference-instrumentation 0.1.72",
-        ),
-        Advice(
-            framework="OpenInference",
-            language="nodejs",
-            scopes=("@arizeai/openinference-*", ANY_SCOPE),
-            arguments=_HIDDEN_IN_JAVASCRIPT,
-            redacted=_HIDDEN_IN_JAVASCRIPT,
-            calls="Leave OPENINFERENCE_HIDE_OUTPUTS unset, and hideOutputs of the traceConfig.",
-            session=_SESSION_IN_JAVASCRIPT,
-            checked="@arizeai/openinference-core 2.7.1",
-        ),
-        Advice(
-            framework="OpenInference for LangChain.js",
-            language="nodejs",
-            scopes=("@arizeai/openinference-instrumentation-langchain*",),
-            arguments=_HIDDEN_IN_JAVASCRIPT,
-            redacted=_HIDDEN_IN_JAVASCRIPT,
-            session=(
-                'Pass {metadata: {session_id: "..."}} to the run, or wrap the turn in '
-                'context.with(setSession(context.active(), {sessionId: "..."}), ...) of @arizeai/openinference-core.'
-            ),
-            checked="@arizeai/openinference-instrumentation-langchain 4.1.1",
-        ),
-        Advice(
-            framework="OpenInference",
-            language="java",
-            arguments="Build the TraceConfig without hideInputs(true).",
-            redacted="Build the TraceConfig without hideInputs(true).",
-            calls="Build the TraceConfig without hideOutputs(true).",
-            session=(
-                'Run the turn inside try (Scope scope = ContextAttributes.builder().sessionId("...").build()) { ... } '
-                "of openinference-instrumentation."
-            ),
-            checked="OpenInference for Java, August 2026",
-        ),
-        Advice(
-            framework="OpenInference",
-            language="go",
-            arguments="Leave OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS unset.",
-            redacted="Leave OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS unset.",
-            session='Pass the turn ctx = instrumentation.WithSession(ctx, "...") of openinference-instrumentation.',
-            checked="OpenInference for Go, August 2026",
-        ),
-    ),
     rules=(
         Rule(Role.TOOL, _KIND, frozenset({"TOOL"}), name_prefix="handoff to ", without=("tool.name",), pseudo=True),
         Rule(Role.TOOL, _KIND, frozenset({"TOOL"})),

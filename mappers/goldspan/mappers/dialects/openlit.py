@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView
-from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE, IN_PROCESS
+from goldspan.mappers.dialects import Attributes, DialectTable, Role, Rule, Source, SpanView
 from goldspan.mappers.dialects.reading.value_parsing import plain_text
 
 
@@ -31,17 +30,6 @@ OPENLIT = DialectTable(
     name="openlit",
     title="OpenLIT",
     docs="https://docs.openlit.io/latest/sdk/features/tracing",
-    advice=Advice(
-        framework="OpenLIT",
-        language="python",
-        scopes=("openlit*", ANY_SCOPE),
-        arguments=(
-            "Leave capture_message_content of openlit.init(...) at True, and call traced tools with named arguments; a "
-            "call that fails is written without any."
-        ),
-        session=IN_PROCESS,
-        checked="openlit 1.45.0",
-    ),
     rules=(
         Rule(Role.TOOL, "function.kwargs", parent=True),
         Rule(Role.AGENT, "function.kwargs", parent=False),

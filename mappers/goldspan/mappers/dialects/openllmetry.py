@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Rule, Source, at
+from goldspan.mappers.dialects import Affixes, DialectTable, Rule, Source, at
 from goldspan.mappers.dialects.reading import value_parsing
 from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
 from goldspan.mappers.dialects.reading.model_messages import flat_messages
@@ -23,8 +23,6 @@ from goldspan.scoring.messages import result_of
 _KIND = "traceloop.span.kind"
 _LITELLM = ("litellm.call_id", "metadata.user_api_key_hash")
 """LiteLLM borrows some attributes for spans of its own."""
-_OTHERS = (_KIND, "runinfo.component", *_LITELLM)
-"""Attributes of spans whose flat messages are read by what else they say, or by another dialect."""
 _HISTORY = re.compile(r"\bmessages=(?=\[)")
 _LANGCHAIN_JS = "@traceloop/instrumentation-langchain"
 
@@ -97,56 +95,10 @@ def _crew_history(outputs: Any) -> Any:
     return [message for history in histories if is_list(history) for message in history] or None
 
 
-_CONTENT = "Leave TRACELOOP_TRACE_CONTENT unset, or set it to true."
-_SCOPES = tuple(
-    f"opentelemetry.instrumentation.{name}{modules}"
-    for name in (
-        *("agno", "alephalpha", "anthropic", "bedrock", "cohere", "crewai", "google_generativeai", "groq", "haystack"),
-        *("langchain", "llamaindex", "mcp", "mistralai", "ollama", "openai", "openai_agents", "replicate", "sagemaker"),
-        *("together", "transformers", "vertexai", "voyageai", "watsonx", "writer"),
-    )
-    for modules in ("", ".*")
-)
-"""Scopes of Traceloop's instrumentations. Others begin like these, such as those of OpenTelemetry itself."""
-_POSITIONAL = "Call the tool with named arguments: positional ones have no names in the span."
-
 OPENLLMETRY = DialectTable(
     name="openllmetry",
     title="OpenLLMetry (Traceloop)",
     docs="https://www.traceloop.com/docs/openllmetry/tracing/annotations",
-    advice=(
-        Advice(
-            framework="OpenLLMetry",
-            language="python",
-            scopes=("traceloop.tracer", *_SCOPES),
-            arguments=_CONTENT,
-            unparsable=_POSITIONAL,
-            session=(
-                'Call Traceloop.set_association_properties({"session_id": "..."}) in each turn. Without the Traceloop '
-                'SDK, run each turn inside `with session_scope("..."):` of goldspan.collector_processor.'
-            ),
-            checked="traceloop-sdk 0.62.4",
-        ),
-        Advice(
-            framework="OpenLLMetry for LangChain",
-            language="python",
-            scopes=("opentelemetry.instrumentation.langchain",),
-            arguments=_CONTENT,
-            session='Pass config={"metadata": {"session_id": "..."}} or a thread_id to the run.',
-            checked="traceloop-sdk 0.62.4",
-        ),
-        Advice(
-            framework="Traceloop",
-            language="nodejs",
-            scopes=("@traceloop/*",),
-            arguments=(
-                "Leave TRACELOOP_TRACE_CONTENT unset, or set it to true; leave traceContent at true in "
-                "traceloop.initialize(...) and in the decorators."
-            ),
-            session='Wrap the turn in traceloop.withAssociationProperties({session_id: "..."}, ...).',
-            checked="@traceloop/node-server-sdk 0.27.0",
-        ),
-    ),
     rules=(
         Rule(Role.TOOL, _KIND, frozenset({"tool"})),
         Rule(Role.TOOL, "gen_ai.operation.name", frozenset({"execute_tool"}), also=(_KIND,), scope=_LANGCHAIN_JS),

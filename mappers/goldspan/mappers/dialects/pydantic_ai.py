@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
+from goldspan.mappers.dialects import Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
 
 _OPERATION = "gen_ai.operation.name"
 _RUN = "gen_ai.agent.call.id"
@@ -24,13 +24,6 @@ PYDANTIC_AI = DialectTable(
     name="pydantic_ai",
     title="pydantic-ai",
     docs="https://ai.pydantic.dev/logfire/",
-    advice=Advice(
-        framework="Pydantic AI",
-        language="python",
-        arguments="Use InstrumentationSettings(include_content=True), the default.",
-        session='Pass agent.run(..., conversation_id="...").',
-        checked="pydantic-ai-slim 2.68.0",
-    ),
     rules=(
         Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"}), also=(_RUN,)),
         Rule(Role.MODEL, _OPERATION, frozenset({"chat"}), also=(_RUN,)),

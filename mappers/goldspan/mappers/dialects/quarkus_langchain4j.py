@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
+from goldspan.mappers.dialects import Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
 
 _SCOPE = "io.quarkus.opentelemetry"
 _RESULT = "gen_ai.tool.call.result"
@@ -30,13 +30,6 @@ QUARKUS_LANGCHAIN4J = DialectTable(
     name="quarkus_langchain4j",
     title="Quarkus LangChain4j",
     docs="https://docs.quarkiverse.io/quarkus-langchain4j/dev/observability.html",
-    advice=Advice(
-        framework="Quarkus LangChain4j",
-        language="java",
-        arguments="Set the property quarkus.langchain4j.tracing.include-tool-arguments=true.",
-        session='Set it on the span around the AI service: Span.current().setAttribute("session.id", "...").',
-        checked="quarkus-langchain4j 1.10.0, Quarkus 3.34.3",
-    ),
     rules=(
         Rule(Role.TOOL, "gen_ai.tool.name", name_prefix="langchain4j.tools."),
         Rule(Role.MODEL, "gen_ai.request.model", scope=_SCOPE, name_prefix="completion ", without_output=True),

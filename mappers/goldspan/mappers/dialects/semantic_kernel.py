@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Advice, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
-from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
+from goldspan.mappers.dialects import Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
 
 _OPERATION = "gen_ai.operation.name"
 _SCOPE = "semantic_kernel."
@@ -27,13 +26,6 @@ SEMANTIC_KERNEL = DialectTable(
     name="semantic_kernel",
     title="Semantic Kernel",
     docs="https://learn.microsoft.com/semantic-kernel/concepts/enterprise-readiness/observability/",
-    advice=Advice(
-        framework="Semantic Kernel",
-        language="python",
-        arguments="Set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true.",
-        session=IN_PROCESS,
-        checked="semantic-kernel 1.45.0",
-    ),
     rules=(
         Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"}), scope=_SCOPE),
         Rule(Role.MODEL, _OPERATION, frozenset({"chat", "text_completion"}), scope=_SCOPE),

@@ -36,7 +36,6 @@ from goldspan.mappers.dialects.reading.dialect_table import (
     is_named,
     returned_in,
 )
-from goldspan.mappers.dialects.reading.protocol import Advice
 from goldspan.mappers.dialects.reading.value_parsing import (
     describes_parameters,
     read_arguments,
@@ -493,15 +492,6 @@ BY_SHAPE = DialectTable(
     name=SHAPE,
     title="Anything else, by the shape of its spans",
     docs="https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/#execute-tool-span",
-    advice=Advice(
-        framework="spans written by hand",
-        arguments=(
-            "Set gen_ai.tool.call.arguments on the tool's span, with gen_ai.operation.name=execute_tool and "
-            "gen_ai.tool.name: OpenTelemetry's conventions."
-        ),
-        session="Set gen_ai.conversation.id on the agent's span.",
-        checked="OpenTelemetry's conventions",
-    ),
     rules=(),
     session_keys=(
         *("lmnr.association.properties.session_id", "langwatch.thread.id", "scope.agentic.session"),

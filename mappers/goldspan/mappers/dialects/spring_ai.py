@@ -7,7 +7,7 @@ streamed answer are nested; in 1.x its tools are in traces of their own, unless 
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Role, Rule, Source
+from goldspan.mappers.dialects import Affixes, DialectTable, Role, Rule, Source
 
 _KIND = "spring.ai.kind"
 
@@ -15,17 +15,6 @@ SPRING_AI = DialectTable(
     name="spring_ai",
     title="Spring AI",
     docs="https://docs.spring.io/spring-ai/reference/observability/index.html",
-    advice=Advice(
-        framework="Spring AI",
-        language="java",
-        arguments="Set the property spring.ai.tools.observations.include-content=true.",
-        session='Pass it to the chat client: .advisors(advisors -> advisors.param(ChatMemory.CONVERSATION_ID, "...")).',
-        calls=(
-            "Set the property spring.reactor.context-propagation=auto: without it, Spring AI 1.x writes the tools of a "
-            "streamed answer to traces of their own."
-        ),
-        checked="Spring AI 1.1.8, 2.0.1",
-    ),
     rules=(
         Rule(Role.TOOL, _KIND, frozenset({"tool_call"})),
         Rule(Role.AGENT, _KIND, frozenset({"chat_client"})),

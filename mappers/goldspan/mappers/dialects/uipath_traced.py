@@ -5,21 +5,13 @@ https://uipath.github.io/uipath-python/core/traced/
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source
-from goldspan.mappers.dialects.reading.protocol import IN_PROCESS
+from goldspan.mappers.dialects import DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.value_parsing import only_text, plain_text
 
 UIPATH = DialectTable(
     name="uipath",
     title="UiPath traced functions",
     docs="https://uipath.github.io/uipath-python/core/traced/",
-    advice=Advice(
-        framework="UiPath",
-        language="python",
-        arguments="Leave hide_input unset on @traced.",
-        session=IN_PROCESS,
-        checked="uipath-core 0.5.33",
-    ),
     rules=(
         Rule(Role.TOOL, "span_type", frozenset({"tool", "TOOL"})),
         Rule(Role.AGENT, "span_type", frozenset({"agent", "AGENT"})),

@@ -6,9 +6,8 @@ text (up to 6) or as an object (7).
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, DialectTable, Role, Rule, Source
+from goldspan.mappers.dialects import DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.model_messages import user_text_at
-from goldspan.mappers.dialects.reading.protocol import ANY_SCOPE
 from goldspan.mappers.dialects.reading.value_parsing import first_of, text_at
 
 _OPERATION = "ai.operationId"
@@ -18,27 +17,6 @@ VERCEL_AI = DialectTable(
     name="vercel_ai",
     title="Vercel AI SDK",
     docs="https://ai-sdk.dev/docs/ai-sdk-core/telemetry",
-    advice=(
-        Advice(
-            framework="Vercel AI SDK 4 to 6",
-            language="nodejs",
-            scopes=("ai", ANY_SCOPE),
-            arguments="Leave recordInputs and recordOutputs at true in experimental_telemetry, with isEnabled: true.",
-            session='Set experimental_telemetry: {metadata: {sessionId: "..."}}.',
-            checked="ai 6.0.326",
-        ),
-        Advice(
-            framework="Vercel AI SDK 7",
-            language="nodejs",
-            scopes=("gen_ai",),
-            arguments="Leave recordInputs and recordOutputs at true in telemetry.",
-            session=(
-                "Pass sessionId in the runtimeContext, with telemetry: {includeRuntimeContext: {sessionId: true}} and "
-                "registerTelemetry(new OpenTelemetry({runtimeContext: true}))."
-            ),
-            checked="ai 7.0.173, @ai-sdk/otel 1.0.173",
-        ),
-    ),
     rules=(
         Rule(Role.TOOL, _OPERATION, frozenset({"ai.toolCall"})),
         Rule(Role.MODEL, _OPERATION, frozenset({"ai.generateText.doGenerate", "ai.streamText.doStream"})),

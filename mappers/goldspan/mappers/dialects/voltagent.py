@@ -6,7 +6,7 @@ which are `input`; older versions write `tool.arguments`. What a model asked for
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Advice, Affixes, DialectTable, Role, Rule, Source
+from goldspan.mappers.dialects import Affixes, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.dialect_table import error_message_for
 from goldspan.mappers.dialects.reading.model_messages import answer_at, user_text_at
 from goldspan.mappers.dialects.reading.value_parsing import first_of, plain_text
@@ -19,14 +19,6 @@ VOLTAGENT = DialectTable(
     name="voltagent",
     title="VoltAgent",
     docs="https://voltagent.dev/observability-docs/developer-guide/",
-    advice=Advice(
-        framework="VoltAgent",
-        language="nodejs",
-        scopes=("@voltagent/*",),
-        arguments="VoltAgent writes arguments by default, as `input`: let no span processor or Collector remove it.",
-        session='Pass the session to each turn: agent.generateText(text, {conversationId: "..."}).',
-        checked="@voltagent/core 2.10.0",
-    ),
     rules=(
         Rule(Role.TOOL, _TYPE, frozenset({"tool"}), also=("tool.name",), scope=_SCOPE),
         Rule(Role.TOOL, "tool.name", also=("tool.call.id",), without=(_TYPE,), scope=_SCOPE),

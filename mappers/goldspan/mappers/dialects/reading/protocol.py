@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from operator import itemgetter
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -142,6 +143,20 @@ class Advice:
     """Patterns of instrumentation scopes."""
     checked: str = ""
     """The versions whose source or documentation says so."""
+
+
+@cache
+def built_in_advice() -> Mapping[str, tuple[Advice, ...]]:
+    """Return the advice of goldspan's own dialects, by name: `advice.toml` beside them has it."""
+    # Imported when something is missing: agents read no advice.
+    import tomllib  # noqa: PLC0415
+    from importlib.resources import files  # noqa: PLC0415
+
+    written = tomllib.loads((files("goldspan.mappers.dialects") / "advice.toml").read_text("utf-8"))
+    return {
+        dialect: tuple(Advice(**{**one, "scopes": tuple(one.get("scopes", (ANY_SCOPE,)))}) for one in advice)
+        for dialect, advice in written.items()
+    }
 
 
 def language_of(resource: Attributes) -> str:
