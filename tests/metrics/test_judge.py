@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from goldspan.collector_processor.judge import Judge, JudgeAnswer, Question, load_judge_options
 from goldspan.scoring import Capture, Content, Label, Reason, Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.errors import FileError, SettingsError
-from goldspan.scoring.metrics.judge import STRANDS_SYSTEM_PROMPT, parse_answer
+from goldspan.scoring.metrics.judge import parse_answer, preset_prompt
 from goldspan.scoring.verdict import MetricResult
 from rigs.command_line import runner
 from rigs.model_server import ModelServer, Response, model_server, rated
@@ -102,7 +102,7 @@ def test_the_preset_asks_what_strands_asked(case: dict[str, Any], server: ModelS
     for request in server.requests:
         assert request["messages"][0] == {
             "role": "system",
-            "content": custom.get("system_prompt", STRANDS_SYSTEM_PROMPT),
+            "content": custom.get("system_prompt", preset_prompt("strands")[0]),
         }
         (tool,) = request["tools"]
         (spec,) = RECORDED["judge_tool_spec"]
@@ -118,7 +118,7 @@ def test_the_preset_asks_what_strands_asked(case: dict[str, Any], server: ModelS
 
 def test_there_are_recorded_prompts_to_hold_against() -> None:
     assert sum(len(case["per_call"] or ()) for case in RECORDED["cases"]) == 102
-    assert hashlib.sha256(STRANDS_SYSTEM_PROMPT.encode()).hexdigest() == SYSTEM_PROMPT_OF_STRANDS
+    assert hashlib.sha256(preset_prompt("strands")[0].encode()).hexdigest() == SYSTEM_PROMPT_OF_STRANDS
 
 
 def test_goldspan_shows_what_was_before_the_call(server: ModelServer) -> None:
@@ -552,7 +552,7 @@ def test_a_model_of_pydantic_ai() -> None:
     result = accuracy(asked)
     assert (result.score, result.turns[0].calls[0].findings[0].detailed) == (0, "the model answers No: invented")
     ((messages, info),) = seen
-    assert messages[0].parts[0].content == STRANDS_SYSTEM_PROMPT
+    assert messages[0].parts[0].content == preset_prompt("strands")[0]
     assert info.model_settings["temperature"] == 0
     assert asked.usage.tokens > 0
 

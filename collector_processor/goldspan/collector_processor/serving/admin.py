@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, Metric, ProcessCollector, generate_latest
@@ -32,113 +34,10 @@ as in Prometheus' text format. Any other name is a gauge.
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 """The content type of the text."""
-HELP = {
-    "goldspan_receiver_requests_total": "Received requests, by protocol, signal, outcome and tenant.",
-    "goldspan_receiver_refused_requests_total": "Requests that were refused: their clients have to change something.",
-    "goldspan_receiver_bytes_total": "Bytes of their bodies, as received.",
-    "goldspan_receiver_dropped_items_total": "Spans, log records and metrics of OTLP/JSON that were invalid.",
-    "goldspan_receiver_bad_fields_total": "Fields of OTLP/JSON that could not be read and were left out.",
-    "goldspan_receiver_requests_in_flight": "Requests that are not in the journal yet.",
-    "goldspan_receiver_bytes_in_flight": "Bytes of their bodies, compressed and decompressed.",
-    "goldspan_receiver_connections": "Open connections of the HTTP receiver.",
-    "goldspan_receiver_connections_turned_away_total": "Connections closed for being too many, too slow or idle.",
-    "goldspan_golden_files": "Golden files in use, and those refused as they are: state `in_use`, `refused`.",
-    "goldspan_goldens_reloads_total": "Reloads, by outcome: loaded, or refused in part or as a whole.",
-    "goldspan_goldens_loaded_timestamp_seconds": "When the goldens in use were loaded.",
-    "goldspan_received_requests_total": "Acknowledged requests.",
-    "goldspan_received_bytes_total": "Bytes of their bodies, decompressed.",
-    "goldspan_not_accepted_requests_total": "Requests that were refused or answered with Retry-After, by reason.",
-    "goldspan_removed_scores_total": "What clients wrote under goldspan's names and `trust_scores: false` removed.",
-    "goldspan_delivered_requests_total": "Requests that the back-end accepted.",
-    "goldspan_refused_requests_total": "Requests that the back-end refused with a status that is not retryable.",
-    "goldspan_rejected_items_total": "Items that the back-end rejected in a partial success.",
-    "goldspan_delivery_attempts_total": "Attempts to send a request.",
-    "goldspan_delivery_retries_total": "Failed attempts that are retried.",
-    "goldspan_delivery_delay_seconds": "Time from when a request is ready to be sent until its delivery: a histogram.",
-    "goldspan_delivery_stalled_seconds": "Time without a delivery while requests wait, by signal; 0 while none waits.",
-    "goldspan_waiting_requests": "Requests that wait for delivery.",
-    "goldspan_waiting_bytes": "Bytes of their bodies.",
-    "goldspan_backlog_bytes": "Bytes that are acknowledged and not processed yet.",
-    "goldspan_journal_bytes": "Size of the journal on disk.",
-    "goldspan_journal_max_bytes": "Its limit. Beyond it requests are answered with Retry-After.",
-    "goldspan_open_bodies": "Acknowledged requests that are not wholly delivered yet.",
-    "goldspan_held_spans": "Spans that wait for the scores of their turn.",
-    "goldspan_held_bytes": "Bytes of these spans.",
-    "goldspan_unread_span_bytes": "Encoded spans of traces that no golden matches so far.",
-    "goldspan_released_early_spans_total": "Spans that were sent without their scores, by reason.",
-    "goldspan_text_bytes": "Messages, results and definitions of tools in memory, for metrics that ask for them.",
-    "goldspan_info": "1, with the version that runs.",
-    "goldspan_credentials_refused": "1 while new secrets or certificates cannot be used, and those before stay in use.",
-    "goldspan_certificate_expiry_timestamp_seconds": "When the certificate of a server ends.",
-    "goldspan_unread_services": "Services that send spans of which none is recognised; /coverage names them.",
-    "goldspan_tenants": "Tenants (sets of forwarded headers) in memory.",
-    "goldspan_evicted_tenants_total": "Tenants that were scored and dropped, to free memory.",
-    "goldspan_open_sessions": "Sessions whose state is in memory, by tenant.",
-    "goldspan_read_spans_total": "Spans that the engine read.",
-    "goldspan_repeated_spans_total": "Spans that were received again.",
-    "goldspan_late_records_total": "Records of runs that were already dropped.",
-    "goldspan_evicted_sessions_total": "Sessions that were scored as incomplete and dropped, to free memory.",
-    "goldspan_sessions_without_golden_total": "Sessions that no golden matches.",
-    "goldspan_goldens_seen": "Goldens that matched a session since the start.",
-    "goldspan_goldens_never_seen": "Goldens that matched none.",
-    "goldspan_results_total": "Results of complete sessions, by metric, level, label and tenant.",
-    "goldspan_doubted_turns_total": "Turns whose telemetry contradicts how they were read, by dialect and doubt.",
-    "goldspan_calls_not_evaluated_total": "Calls without a score, by reason.",
-    "goldspan_sink_waiting_scores": "Scores that wait to be sent to a back-end with its own API.",
-    "goldspan_sink_scores_total": "Scores that such a back-end accepted, and those that were dropped, by outcome.",
-    "goldspan_judge_waiting_sessions": "Sessions that wait for the model of `scoring.judge`, the first time or again.",
-    "goldspan_judge_sessions_in_progress": "Sessions that it is asked about now.",
-    "goldspan_judge_oldest_waiting_seconds": "How long the oldest of them waits.",
-    "goldspan_profile_sessions_total": "Sessions from which a profile was learnt.",
-    "goldspan_judge_dropped_sessions_total": "Sessions that it was not asked about: too many waited, or the end came.",
-    "goldspan_judge_given_up_sessions_total": "Sessions with questions that will not be asked again.",
-    "goldspan_judge_questions_total": "Questions, each time they were asked; the judge answers some by what it keeps.",
-    "goldspan_judge_unanswered_questions_total": "Those that got no answer then.",
-    "goldspan_judge_calls_total": "Requests to the model.",
-    "goldspan_judge_tokens_total": "Tokens of these.",
-    "goldspan_judge_paused": "1 while the model is not asked, since it gave no reply again and again.",
-    "goldspan_problems_total": "Records that could not be used, by code.",
-    "goldspan_failures_total": "Internal errors that were contained, by place. The log has the first of each.",
-    "goldspan_threads": "Threads that the gateway needs, by name.",
-    "goldspan_threads_running": "Those that run. One that failed runs again after a pause.",
-    "goldspan_dead_letters_total": "Refused requests that were kept in files.",
-    "goldspan_dead_letters_dropped_total": "Refused requests removed for newer ones, or not writable.",
-}
+_TEXTS = tomllib.loads((files("goldspan.collector_processor.serving") / "metrics_help.toml").read_text("utf-8"))
+HELP: Mapping[str, str] = _TEXTS["gateway"]
 """The help text of each metric, by name."""
-STREAM_HELP = {
-    "goldspan_stream_partitions": "Partitions that this worker has, by stage.",
-    "goldspan_stream_lag_records": "Records that wait to be read, by topic and partition.",
-    "goldspan_stream_watermark_delay_seconds": "How far the event time of a partition is behind the clock.",
-    "goldspan_stream_paused": "1 while spans and logs of a partition are paused, since its sessions wait.",
-    "goldspan_stream_read_records_total": "Records that were read, by topic.",
-    "goldspan_stream_sent_records_total": "Records that were written, by topic.",
-    "goldspan_stream_dead_letters_total": "Records that could not be read, by the topic they came from.",
-    "goldspan_stream_too_large_total": "Outputs that exceeded `kafka.max_message` and were dropped, by topic.",
-    "goldspan_stream_open_traces": "Traces whose records are kept.",
-    "goldspan_stream_open_sessions": "Sessions whose state is kept.",
-    "goldspan_stream_spans_total": "Spans that were read; most are passed on unread.",
-    "goldspan_stream_repeated_total": "Spans and log records that came again.",
-    "goldspan_stream_late_total": "Records of traces and runs that were already dropped.",
-    "goldspan_stream_held_past_timeout_total": "Spans that were passed on without scores after `scoring.hold_timeout`.",
-    "goldspan_stream_sessions_without_golden_total": "Sessions that no golden matches.",
-    "goldspan_stream_starts_total": "Starts, the first and those after failures of Kafka.",
-    "goldspan_stream_recovery_seconds_total": "Time spent reading state from changelogs.",
-    **{
-        name: HELP[name]
-        for name in (
-            "goldspan_removed_scores_total",
-            "goldspan_results_total",
-            "goldspan_doubted_turns_total",
-            "goldspan_problems_total",
-            "goldspan_info",
-            "goldspan_golden_files",
-            "goldspan_goldens_reloads_total",
-            "goldspan_goldens_loaded_timestamp_seconds",
-            "goldspan_threads",
-            "goldspan_threads_running",
-        )
-    },
-}
+STREAM_HELP: Mapping[str, str] = _TEXTS["stream"] | {name: HELP[name] for name in _TEXTS["shared"]["names"]}
 """The help text of each metric of a worker of `goldspan stream`."""
 
 _BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0)
