@@ -11,6 +11,7 @@ import pytest
 
 from goldspan.collector_processor.cli import doctor
 from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.dialects.reading.protocol import built_in_advice
 from rigs.command_line import Run, runner
 from rigs.trace_requests import turn_request, write_lines
 
@@ -156,7 +157,9 @@ def test_variables_of_the_gateway_are_no_mistakes(run: Run, monkeypatch: pytest.
 
 def test_every_known_instrumentation_is_read_by_a_dialect_that_there_is() -> None:
     dialects = {dialect.name for dialect in DialectRegistry().dialects}
-    assert {dialect for dialect in doctor.WRITERS.values() if dialect not in dialects} == set()
+    written = {dialect for dialect, advice in built_in_advice().items() for one in advice if one.distributions}
+    assert "openllmetry" in written
+    assert written <= dialects
 
 
 # The settings of a gateway.

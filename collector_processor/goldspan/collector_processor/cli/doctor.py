@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from importlib.metadata import distributions, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,14 +17,14 @@ import click
 from goldspan.collector_processor.cli import input_output
 from goldspan.collector_processor.engine.reading_policy import SeenSession, join_sentence
 from goldspan.collector_processor.golden_tools.writing import is_golden_file
-from goldspan.collector_processor.replay.hints import Advisor, Hint
+from goldspan.collector_processor.replay.hints import Hint
 from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.replay.trace_files import trace_files
 from goldspan.collector_processor.report.inspection_pages import count_rows
 from goldspan.collector_processor.report.model import problem_texts
 from goldspan.collector_processor.report.terminal import hint_rows, problem_rows
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
-from goldspan.mappers.dialects.reading.protocol import Stack
+from goldspan.mappers.dialects.reading.protocol import Advice, built_in_advice
 from goldspan.scoring.errors import GoldspanError, Mistake, Problem, SettingsError
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.documents import nearest
@@ -39,43 +40,6 @@ _GOLDENS = "GOLDSPAN_GOLDENS"
 _FILE_EXPORTER = "goldspan_file"
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+")
 _GOLDEN_SET = re.compile(r"^[\"']?golden_set[\"']?\s*:", re.MULTILINE)
-WRITERS = {
-    "agent-framework": "otel_genai",
-    "agent-framework-core": "otel_genai",
-    "autogen-core": "autogen",
-    "google-adk": "google_adk",
-    "haystack-ai": "haystack",
-    "langfuse": "langfuse",
-    "langsmith": "langsmith",
-    "logfire": "logfire",
-    "mcp": "mcp",
-    "mlflow": "mlflow",
-    "openinference-instrumentation": "openinference",
-    "openlit": "openlit",
-    "opentelemetry-instrumentation-anthropic": "openllmetry",
-    "opentelemetry-instrumentation-crewai": "openllmetry",
-    "opentelemetry-instrumentation-google-genai": "otel_genai",
-    "opentelemetry-instrumentation-langchain": "openllmetry",
-    "opentelemetry-instrumentation-llamaindex": "openllmetry",
-    "opentelemetry-instrumentation-openai": "openllmetry",
-    "opentelemetry-instrumentation-openai-agents": "openllmetry",
-    "opentelemetry-instrumentation-openai-v2": "otel_genai",
-    "pydantic-ai": "pydantic_ai",
-    "pydantic-ai-slim": "pydantic_ai",
-    "semantic-kernel": "semantic_kernel",
-    "strands-agents": "otel_genai",
-    "traceloop-sdk": "openllmetry",
-    "uipath": "uipath",
-}
-"""Distributions that write spans of agents and tools, and the dialect that reads them."""
-SCOPES = {
-    "agent-framework": "agent_framework",
-    "agent-framework-core": "agent_framework",
-    "opentelemetry-instrumentation-google-genai": "opentelemetry.instrumentation.google_genai",
-    "opentelemetry-instrumentation-openai-v2": "opentelemetry.instrumentation.openai_v2",
-    "strands-agents": "strands.telemetry.tracer",
-}
-"""Their instrumentation scopes, where a dialect reads the spans of several frameworks."""
 
 
 class Row(NamedTuple):
@@ -412,24 +376,23 @@ def _sampling_and_limits(diagnosis: Diagnosis, environ: Mapping[str, str]) -> No
 
 def _instrumentations(diagnosis: Diagnosis, environ: Mapping[str, str]) -> None:
     """Add the installed distributions that write spans of agents, and how to have their arguments captured."""
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, Advice]] = {}
     for one in distributions():
         name = (one.name or "").lower().replace("_", "-")
-        dialect = WRITERS.get(name)
-        if dialect is None and name.startswith("openinference-instrumentation-"):
-            dialect = "openinference"
-        if dialect is not None:
-            found[f"{name} {one.version}"] = dialect
+        if (known := _advice_for(name)) is not None:
+            found[f"{name} {one.version}"] = known
     if not found:
         helps = "Install the OpenTelemetry or OpenInference instrumentation of the framework: `goldspan dialects`."
         diagnosis.add("instrumentation", "none that is known", ("no instrumentation of agents is installed", helps))
         return
-    diagnosis.add("instrumentation", ", ".join(f"{name} ({dialect})" for name, dialect in sorted(found.items())))
-    advisor = Advisor(DialectRegistry())
-    texts = {
-        (dialect, advisor.advice(dialect, Stack("python", SCOPES.get(name.partition(" ")[0], ""))).arguments): None
-        for name, dialect in sorted(found.items())
-    }
+    diagnosis.add("instrumentation", ", ".join(f"{name} ({dialect})" for name, (dialect, _) in sorted(found.items())))
+    texts = {(dialect, advice.arguments): None for _, (dialect, advice) in sorted(found.items())}
     for dialect, text in texts:
         if text and not any(name in environ for name in _VARIABLE.findall(text)):
             diagnosis.note("arguments", f"{dialect}: {text}")
+
+
+def _advice_for(distribution: str) -> tuple[str, Advice] | None:
+    """Return the dialect that reads what a distribution writes, and what its users switch on."""
+    every = ((dialect, one) for dialect, advice in built_in_advice().items() for one in advice)
+    return next((pair for pair in every if any(fnmatchcase(distribution, own) for own in pair[1].distributions)), None)

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from goldspan.mappers.span_facts import ContextFacts, LogFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import Attributes, LogView, SpanView
+from goldspan.scoring.json_values import is_list
 from goldspan.scoring.sessions import NO_CONTENT, Content
 
 
@@ -141,6 +142,8 @@ class Advice:
     """`telemetry.sdk.language` of whom the advice is for; `""` for all languages."""
     scopes: tuple[str, ...] = (ANY_SCOPE,)
     """Patterns of instrumentation scopes."""
+    distributions: tuple[str, ...] = ()
+    """Patterns of the names of Python's distributions that write such spans."""
     checked: str = ""
     """The versions whose source or documentation says so."""
 
@@ -153,10 +156,11 @@ def built_in_advice() -> Mapping[str, tuple[Advice, ...]]:
     from importlib.resources import files  # noqa: PLC0415
 
     written = tomllib.loads((files("goldspan.mappers.dialects") / "advice.toml").read_text("utf-8"))
-    return {
-        dialect: tuple(Advice(**{**one, "scopes": tuple(one.get("scopes", (ANY_SCOPE,)))}) for one in advice)
+    of_lists = {
+        dialect: [{name: tuple(one) if is_list(one) else one for name, one in fields.items()} for fields in advice]
         for dialect, advice in written.items()
     }
+    return {dialect: tuple(Advice(**fields) for fields in advice) for dialect, advice in of_lists.items()}
 
 
 def language_of(resource: Attributes) -> str:
