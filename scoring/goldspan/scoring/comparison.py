@@ -147,7 +147,7 @@ def _pairs(
     wanted: Sequence[JsonValue] | Mapping[str, JsonValue], found: JsonValue
 ) -> Iterable[tuple[JsonValue, JsonValue]] | None:
     """Return the values in a list or an object beside those in another one; None where these have other places."""
-    if is_sequence(wanted):
+    if not isinstance(wanted, Mapping):
         return zip(wanted, found, strict=True) if is_sequence(found) and len(wanted) == len(found) else None
     if not is_mapping(found) or len(wanted) != len(found) or any(key not in found for key in wanted):
         return None

@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -226,7 +227,7 @@ def proposal(found: Sequence[ShapedTools], views: Iterable[SpanView], name: str 
     tables = _rendered(
         "proposed_dialect.py.jinja",
         tables=list(zip(found, marks, names, tool_names, strict=True)),
-        is_repr=lambda place, of: _is_repr(place, of, spans),
+        is_repr=partial(_is_repr, spans),
     )
     tools = sum(len(one.spans) for one in found)
     about = f'"""Reads tool calls that goldspan does not know. Proposed from {counted(tools, "span")}: check it."""'
@@ -336,7 +337,7 @@ def _is_quoted(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> bool:
     return any(isinstance(value, str) and value[:1] == '"' for value in values)
 
 
-def _is_repr(place: ValuePlace, found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> bool:
+def _is_repr(spans: Mapping[SpanRef, SpanView], place: ValuePlace, found: ShapedTools) -> bool:
     """Say whether a value is written as Python writes it."""
     values = (spans[ref].attributes.get(place.key) for ref in found.spans if ref in spans)
     return any(isinstance(value, str) and _REPR.match(value) is not None for value in values)

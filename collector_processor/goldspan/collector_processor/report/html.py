@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html import escape
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -80,7 +80,7 @@ def _environment() -> Environment:
     templates = Environment(
         loader=FunctionLoader(lambda name: str(_file(name))),
         autoescape=True,
-        finalize=lambda shown: shown if isinstance(shown, Markup) else Markup(escape(wording.printable(str(shown)))),
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -93,7 +93,7 @@ def _environment() -> Environment:
         "thousands": "{:,}".format,
         "value": _value_or_nothing,
     }
-    templates.globals |= {
+    given: dict[str, Any] = {
         **{name: words for name, words in vars(wording).items() if not name.startswith("_")},
         "BRIEF": 160,
         "LONG": 2_000,
@@ -106,22 +106,30 @@ def _environment() -> Environment:
         "SHOWN_OTHERWISE": {"sessions", "mistakes", "findings"},
         "SYSTEMATIC_WORDS": SYSTEMATIC_WORDS,
         "argument_rows": _argument_rows,
-        "dotted": lambda *notes: " · ".join(filter(None, notes)),
+        "dotted": _dotted,
         "expected_text": _expected_text,
         "grouped": _grouped,
-        "joined": lambda *names: ".".join(filter(None, names)),
         "never_seen_lines": _never_seen_lines,
         "noted": _noted,
         "phrases": phrases,
         "pointer_name": pointer_name,
-        "problem_lines": lambda report: [f"{code}: {text}" for code, text in report.problems],
         "sides": _sides,
         "style_sheet": _file("html_page.css"),
         "systematic_lines": _systematic_lines,
         "turn_name": turn_name,
         "worth_a_look": _worth_a_look,
     }
+    templates.globals.update(given)
     return templates
+
+
+def _shown(value: object) -> Markup:
+    """Return what a template shows of a value: escaped, and whatever in it could not be seen."""
+    return value if isinstance(value, Markup) else Markup(escape(wording.printable(str(value))))
+
+
+def _dotted(*notes: str) -> str:
+    return " · ".join(filter(None, notes))
 
 
 def _file(name: str) -> Markup:
@@ -174,7 +182,7 @@ def _systematic_lines(findings: RankedFindings) -> list[str]:
 
 
 def _never_seen_lines(report: Report) -> list[str]:
-    return [" · ".join(filter(None, (one.key, one.golden_set, one.source))) for one in report.never_seen]
+    return [_dotted(one.key, one.golden_set, one.source) for one in report.never_seen]
 
 
 class _ToolMistakes(NamedTuple):

@@ -504,7 +504,7 @@ class JsonReader:
 
     def _attributes(self, raw: Mapping[str, Any], source: str) -> dict[str, Any]:
         attributes = raw.get("attributes")
-        if attributes is not None and not isinstance(attributes, list | dict):
+        if not (attributes is None or is_list(attributes) or is_dict(attributes)):
             message = f"found {describe(attributes)} as the attributes of span {raw.get('name')!r}; expected a list"
             self._problem(BAD_SPAN, message, source)
         return decode_attributes(attributes)
