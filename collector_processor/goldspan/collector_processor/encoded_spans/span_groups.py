@@ -49,8 +49,8 @@ from goldspan.mappers.readers.otlp_protobuf import (
     hex_bytes,
     message_class,
     message_value,
-    varint,
 )
+from goldspan.mappers.readers.protobuf_framing import varint
 from goldspan.mappers.span_facts import LogFacts, SpanFacts
 from goldspan.mappers.spans import LogView, alternatives
 from goldspan.scoring.errors import Problem

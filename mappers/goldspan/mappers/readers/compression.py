@@ -276,7 +276,3 @@ def zlib_compress(data: bytes) -> bytes:
 def zstd(body: bytes) -> bytes:
     """Compress with zstd at its default level."""
     return cast("bytes", import_module("zstandard").ZstdCompressor().compress(body))
-
-
-crc32: Callable[[bytes, int], int] = zlib_library().crc32
-"""The check sum of gzip, going on from that of what came before; ISA-L's takes a tenth of the time."""

@@ -16,6 +16,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from goldspan.mappers.readers.problems import BAD_PROTOBUF, BAD_SPAN, OnProblem
+from goldspan.mappers.readers.protobuf_framing import varint
 from goldspan.mappers.spans import (
     ENTRY_KINDS,
     EventView,
@@ -110,19 +111,6 @@ _MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
 }
 _ONE_OF = "AnyValue"
 """The message with a oneof: its `value` is one of the fields."""
-
-
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the varint at a position and its end; -1 if it is incomplete."""
-    value = shift = 0
-    while at < len(data) and shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    return -1, at
 
 
 @cache

@@ -15,7 +15,6 @@ from enum import Enum
 from typing import IO
 
 from goldspan.mappers.readers.compression import GZIP_MAGIC, ZSTD_MAGIC
-from goldspan.mappers.readers.otlp_protobuf import varint
 
 MAX_MESSAGE = 160 << 20
 """The longest message that is read: a length beyond is taken for a sign that what was read is no length.
@@ -40,6 +39,19 @@ class Framing(Enum):
     PREFIXED = "prefixed"
     DELIMITED = "delimited"
     BARE = "bare"
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the varint at a position and its end; -1 if it is incomplete."""
+    value = shift = 0
+    while at < len(data) and shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    return -1, at
 
 
 def framing_of(head: bytes, *, is_whole: bool) -> Framing | None:

@@ -19,15 +19,17 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
 from goldspan.collector_processor.gateway.interfaces import ExportRequest, Headers
 from goldspan.collector_processor.otlp_signals import Signal
-from goldspan.mappers.readers.compression import crc32
+from goldspan.mappers.readers.compression import zlib_library
 
+crc32: Callable[[bytes, int], int] = zlib_library().crc32
+"""The check sum of gzip, going on from that of what came before; ISA-L's takes a tenth of the time."""
 _MAGIC = b"GSB1"
 _HEADER = struct.Struct("<4sIQdBIQ")
 """Magic, check sum of all that follows it, number, time, signal, bytes of headers, bytes of body."""

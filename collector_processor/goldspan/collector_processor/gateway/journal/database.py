@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.collector_processor.gateway.journal import body_log
-from goldspan.mappers.readers.compression import crc32
 
 _FORMAT = 1
 """The version of the tables, in `pragma user_version`. Version 0 had no check sums."""
@@ -68,7 +67,9 @@ def with_sum(row: Row) -> Row:
 def _sum(values: Row) -> int:
     check = 0
     for value in values:
-        check = crc32(value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass"), check)
+        check = body_log.crc32(
+            value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass"), check
+        )
     return check
 
 
