@@ -57,8 +57,8 @@ class Sent:
     def __init__(self) -> None:
         self.requests: list[PendingRequest] = []
 
-    def put(self, pending: PendingRequest) -> None:
-        self.requests.append(pending)
+    def put(self, *together: PendingRequest) -> None:
+        self.requests += together
 
     def withdraw(self, pending: PendingRequest) -> bool:
         return False
@@ -121,7 +121,7 @@ class Gateway:
     def _deliver(self) -> None:
         requests, self.sent.requests = self.sent.requests, []
         for pending in requests:
-            self.worker.outbox.note_delivery(pending, Delivered(), 0.0)
+            self.worker.outbox.note_delivery([pending], Delivered(), 0.0)
 
 
 def _fail(where: str, error: Exception) -> None:

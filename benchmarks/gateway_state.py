@@ -90,7 +90,7 @@ def main(sessions: int, *, trace: bool) -> None:
     def step(now: float) -> None:
         worker.tick(now)
         for pending in sent.requests:
-            worker.outbox.note_delivery(pending, Delivered(), now)
+            worker.outbox.note_delivery([pending], Delivered(), now)
         sent.requests.clear()
 
     def play(first: int, last: int, now: float) -> float:
