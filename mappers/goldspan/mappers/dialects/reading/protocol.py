@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from operator import itemgetter
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -156,11 +156,12 @@ def built_in_advice() -> Mapping[str, tuple[Advice, ...]]:
     from importlib.resources import files  # noqa: PLC0415
 
     written = tomllib.loads((files("goldspan.mappers.dialects") / "advice.toml").read_text("utf-8"))
-    of_lists = {
-        dialect: [{name: tuple(one) if is_list(one) else one for name, one in fields.items()} for fields in advice]
-        for dialect, advice in written.items()
-    }
-    return {dialect: tuple(Advice(**fields) for fields in advice) for dialect, advice in of_lists.items()}
+    return {dialect: tuple(map(_advice, advice)) for dialect, advice in written.items()}
+
+
+def _advice(fields: Mapping[str, Any]) -> Advice:
+    lists: dict[str, Any] = {name: tuple(one) for name, one in fields.items() if is_list(one)}
+    return Advice(**{**fields, **lists})
 
 
 def language_of(resource: Attributes) -> str:
