@@ -1,4 +1,4 @@
-"""The views of docs/corrections.md: of many events, corrected and withdrawn, they have the results that hold."""
+"""The views of config/views: of many events, corrected and withdrawn, they have the results that hold."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rigs.repository import ROOT
 from rigs.stream_rig import Stream
 
 RECORDINGS = ("strands-default", "langchain-langsmith", "google-adk-v2-default")
-CLICKHOUSE, OF_FILES, QUESTION = [
-    one.text for one in blocks((ROOT / "docs/corrections.md").read_text("utf-8")) if one.language == "sql"
-]
+VIEWS = ROOT / "config/views"
+CLICKHOUSE, OF_FILES = [(VIEWS / f"{name}.sql").read_text("utf-8") for name in ("clickhouse", "duckdb")]
+[QUESTION] = [one.text for one in blocks((ROOT / "docs/corrections.md").read_text("utf-8")) if one.language == "sql"]
 COLUMNS = "result_id, label, score, golden_digest"
 TABLE = """
 CREATE TABLE otel_logs (

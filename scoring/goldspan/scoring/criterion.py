@@ -327,6 +327,7 @@ class Criterion(Block):
     """`name_only`: the same name is enough. `name_and_required_args`: and every expected argument is there.
     `name_and_args`: and no other argument, and every value is a match."""
     default_strategy: Strategy = "exact"
+    """How an argument is compared that no rule is about."""
     per_arg_strategies: FrozenMapping[Strategy] = Field(default_factory=nothing)
     """By argument name, whatever the tool."""
     tools: FrozenMapping[ToolRules] = Field(default_factory=nothing)
@@ -363,6 +364,7 @@ class Criterion(Block):
     rejected_requests: Literal["report", "count"] = "report"
     """`count`: a request that was never executed may stand for an expected call."""
     missing_turns: Literal["zero", "not_evaluated"] = "zero"
+    """`zero`: the score of an expected turn that did not happen."""
     turn_join: Literal["auto", "key", "index"] = "auto"
     """How turns find each other: by `key` (turn id, user text), by `index`, or by key where there are keys."""
     equality: Literal["json"] = "json"
