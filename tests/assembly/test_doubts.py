@@ -231,13 +231,17 @@ class TestTurns:
         first = speaking("m", 1, users=("a",), answers=True)
         assert doubts(first, speaking("n", 5, users=later, continues=False)) == {}
 
-    def test_histories_that_begin_differently_are_two_conversations(self) -> None:
+    @pytest.mark.parametrize(
+        ("ends", "doubted"), [(("b", "b"), True), (("b", "c"), True), (("b", "a"), False), (("a", "b"), False)]
+    )
+    def test_histories_that_share_neither_end_are_two_conversations(self, ends: tuple[str, str], doubted: bool) -> None:
+        """A trimmed history begins with another message, and ends with the same one."""
         one, other = (
-            speaking(span, at, requests=asks(("f", args, call_id)), first_user=said)
-            for span, at, args, call_id, said in (("m", 1, X, "c1", "a"), ("n", 5, Y, "c2", "b"))
+            speaking(span, at, requests=asks(("f", args, call_id)), first_and_last_user=said)
+            for span, at, args, call_id, said in (("m", 1, X, "c1", ("a", "a")), ("n", 5, Y, "c2", ends))
         )
         calls = ran("a", 2, "f", X, "c1"), ran("b", 6, "f", Y, "c2")
-        assert doubts(one, other, *calls) == {"several_conversations": ()}
+        assert doubts(one, other, *calls) == ({"several_conversations": ()} if doubted else {})
         own = agent("t", "x", "root", start=4, end=9)
         assert doubts(one, own, other.changed(parent_id="x"), *calls) == {}, "an agent of its own"
 

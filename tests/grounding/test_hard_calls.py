@@ -192,7 +192,7 @@ CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-SPOKEN = [json.loads(line) for line in Path(__file__, "..", "spoken_calls.jsonl").resolve().open(encoding="utf-8")]
+SPOKEN = [json.loads(one) for one in Path(__file__).with_name("spoken_calls.jsonl").read_text("utf-8").splitlines()]
 """Calls after a few messages and results, with the tool's schema or without; `wrong` has what each place could not be.
 
 Their texts are of the kind that is dictated, mistyped and corrected: `0 double 7`, `tmrw like 6ish`, `без двадцати`.

@@ -20,7 +20,9 @@ def why_not() -> str | None:
     return why_no_broker() if SUITE else "these tests take minutes: `make test-kafka` runs them"
 
 
-collect_ignore = [] if why_not() is None else ["test_workers.py", "test_faults.py", "test_collectors.py"]
+collect_ignore = (
+    [] if why_not() is None else ["test_workers.py", "test_faults.py", "test_collectors.py", "test_golden_change.py"]
+)
 
 
 @pytest.fixture(scope="session")

@@ -360,7 +360,7 @@ DOUBT_WORDS: Mapping[str, tuple[str, str]] = {
     "read_twice": ("{names} were read as separate calls", "their spans say the same"),
     "begins_with_results": ("a turn begins here", "its model was given results that it never asked for"),
     "several_user_messages": ("this is one turn", "a later model call was given one more message of the user"),
-    "several_conversations": ("this is one turn", "one agent's model calls have histories that begin differently"),
+    "several_conversations": ("this is one turn", "one agent's model calls have histories of different conversations"),
     "others_within": ("this agent's span is a turn without calls", "models or tools of other turns ran within it"),
     "several_agent_runs": ("this is one turn", "one agent was told different things by a user, one after the other"),
     "arguments_in_request": ("the arguments of {names} are not known", "the model's request has them"),

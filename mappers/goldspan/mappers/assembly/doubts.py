@@ -336,13 +336,17 @@ def _of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_
 
 
 def _of_conversations(models: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
-    """Doubt that one agent's model calls with requests are one turn where their histories begin differently."""
+    """Doubt that one agent's model calls with requests are one turn where their histories begin and end differently.
+
+    A history that is trimmed or summarised on the way begins anew, and ends with the same message of the user.
+    """
     before: dict[SpanRef | None, SpanFacts] = {}
     for span in models:
-        if not span.evidence.requests or not span.evidence.first_user:
+        ends = span.evidence.first_and_last_user
+        if not span.evidence.requests or not ends:
             continue
         earlier = before.setdefault(runner_of(span, tree_of(span)), span)
-        if earlier.evidence.first_user != span.evidence.first_user:
+        if set(ends).isdisjoint(earlier.evidence.first_and_last_user):
             yield _Contradiction("several_conversations", DoubtedFact.TURNS, [earlier.ref, span.ref])
             return
 

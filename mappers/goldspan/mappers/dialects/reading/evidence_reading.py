@@ -220,10 +220,8 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
     requests = _requests(said)
     answers = bool(texts or said)
     asks_in_text = not requests and any(mark in text[:_LONGEST_RESULT] for text in texts for mark in _ASKING_TEXTS)
-    first_user = _first_user(given_to) if requests and given else ""
-    return SpanEvidence(
-        requests, results, continues, users, first_user, answers, asks_in_text, sessions=tuple(sessions)
-    )
+    ends = _first_and_last_user(given_to) if requests and given else ()
+    return SpanEvidence(requests, results, continues, users, ends, answers, asks_in_text, sessions=tuple(sessions))
 
 
 _ASKING_TEXTS = ("Action Input:", "next_tool_name", "<tool_call>", "<function_calls>", "<function=")
@@ -295,14 +293,14 @@ def _input(given: Sequence[Any]) -> tuple[tuple[ResultEvidence, ...], bool | Non
     return (), None, None
 
 
-def _first_user(given: Sequence[Any]) -> str:
-    """Return a digest of what a user said first, where the input is recorded whole."""
+def _first_and_last_user(given: Sequence[Any]) -> tuple[str, ...]:
+    """Return digests of what a user said first and last, where the input is recorded whole."""
     for messages in given:
         history = model_messages.whole_history(messages)
-        first = next((one for one in history or () if one.role == "user" and not one.results), None)
-        if first is not None:
-            return value_digest(first.text.strip())
-    return ""
+        said = [one.text.strip() for one in history or () if one.role == "user" and not one.results]
+        if said:
+            return value_digest(said[0]), value_digest(said[-1])
+    return ()
 
 
 def _result(result: MessageResult) -> ResultEvidence:
