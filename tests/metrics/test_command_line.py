@@ -169,7 +169,7 @@ def test_a_baseline_holds_metrics_too(tmp_path: Path) -> None:
     assert against(same, "trajectory_f1=0.9").exit_code == 0
     worse = against(1.0, "trajectory_f1=0.9")
     assert worse.exit_code == 1
-    assert "weather-strands, trajectory_f1: passed with 1.00 before, now failed with 0.83" in " ".join(
+    assert "weather-strands: trajectory_f1: passed with 1.00 before, now failed with 0.83" in " ".join(
         worse.output.split()
     )
     assert against(1.0, "trajectory_f1").exit_code == 0, "one that only informs breaks nothing"

@@ -216,7 +216,7 @@ def hints_for_traces(
     yield from _hints_of_unread_ids(shaped)
     if not shaped and not dialects:
         yield NOTHING_RECOGNISED
-    elif not calls and not hidden:
+    elif not calls and not any(_has_models(turn, writers) for turn in hidden):
         yield NO_TOOL_CALL
     lacking = list(chain.from_iterable(turn.calls for turn in turns if not _has_arguments_elsewhere(turn)))
     for (capture, dialect, helps), count in _unknown_arguments(lacking, writers, advisor).items():
@@ -289,6 +289,10 @@ def _unknown_arguments(
             }.get(capture)
             found[capture, call.dialect, helps or HELP[REASON_OF_CAPTURE[capture]]] += 1
     return found
+
+
+def _has_models(turn: Turn, writers: Writers) -> bool:
+    return any(one.role is Role.MODEL for trace_id in turn.trace_ids for one in writers.get(trace_id, ()))
 
 
 def _how_to_see_calls(turn: Turn, writers: Writers, advisor: Advisor) -> list[str]:

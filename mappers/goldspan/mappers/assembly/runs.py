@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -61,25 +62,29 @@ TurnFragments = tuple[Fragment, ...]
 class _JoinedTurn:
     """The fragments of one turn, and what was made of them."""
 
-    __slots__ = ("attributes", "fragments", "index", "turn")
+    __slots__ = ("attributes", "beside_others", "fragments", "index", "turn")
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.fragments: list[Fragment] = []
         self.turn: Turn | None = None
+        self.beside_others: Turn | None = None
+        """Of an agent alone: the turn in a run whose other turns show calls. It has none, as far as its spans go."""
         self.attributes: tuple[Mapping[str, Any], ...] = ()
 
 
 class _Run:
     """The turns of one run, and what was made of them together."""
 
-    __slots__ = ("_attributes", "_made", "_session", "turns")
+    __slots__ = ("_alone", "_attributes", "_made", "_session", "turns")
 
     def __init__(self) -> None:
         self.turns: list[_JoinedTurn] = []
         self._made: list[Turn] = []
         self._attributes: list[tuple[dict[str, object], bool, _Marks]] = []
         """Of the first so many turns: attributes that goldens may join on, whether a session id is ambiguous, calls."""
+        self._alone: list[int] = []
+        """The places of turns of an agent alone."""
         self._session: Session | None = None
 
     def append(self, turn: _JoinedTurn) -> None:
@@ -89,6 +94,8 @@ class _Run:
     def pop(self) -> None:
         self.turns.pop()
         del self._made[len(self.turns) :], self._attributes[len(self.turns) :]
+        while self._alone and self._alone[-1] >= len(self.turns):
+            self._alone.pop()
         self._session = None
 
     def session(self, build: Callable[[TurnFragments], Turn]) -> Session:
@@ -96,7 +103,7 @@ class _Run:
         if self._session is None:
             for joined in self.turns[len(self._made) :]:
                 if joined.turn is None:
-                    joined.turn = build(tuple(joined.fragments))
+                    joined.turn, joined.beside_others = build(tuple(joined.fragments)), None
                     joined.attributes = tuple(_join_attributes(joined.fragments[0]))
                 known, ambiguous, before = self._attributes[-1] if self._attributes else ({}, False, _NO_MARKS)
                 for found in joined.attributes:
@@ -105,7 +112,15 @@ class _Run:
                 ambiguous = ambiguous or any(fragment.session.ambiguous for fragment in joined.fragments)
                 turn, marks = _held_against(joined.turn, before)
                 self._attributes.append((known, ambiguous, marks))
+                if _is_agent_alone(joined):
+                    joined.beside_others = joined.beside_others or replace(turn, calls_visible=True)
+                    self._alone.append(len(self._made))
                 self._made.append(turn)
+            if self._alone:
+                shown = any(turn.calls for turn in self._made)
+                for place in self._alone:
+                    joined = self.turns[place]
+                    self._made[place] = (joined.beside_others if shown else joined.turn) or self._made[place]
             self._session = self._with(*self._attributes[-1][:2])
         return self._session
 
@@ -126,6 +141,14 @@ class _Run:
             resource={key: value for key, value in resource.items() if value is not None},
             attributes=attributes,
         )
+
+
+def _is_agent_alone(joined: _JoinedTurn) -> bool:
+    """Return whether an agent is all that was seen of a turn, and its calls are not visible only for that (R10)."""
+    if joined.turn is None or joined.turn.calls_visible or joined.turn.calls:
+        return False
+    spans = chain.from_iterable((*one.spans, *filter(None, [one.root_span])) for one in joined.fragments)
+    return not any(span.hides_calls or span.model is not None or span.tool is not None for span in spans)
 
 
 _Marks = tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]
