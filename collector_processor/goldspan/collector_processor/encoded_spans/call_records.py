@@ -451,7 +451,8 @@ def decode_session(session_id: str, state: bytes, now: float) -> SessionState:
         for number, result_id, digest, revision, level, target, timestamp, turn_index in results:
             # The last release wrote fewer values.
             common: dict[str, Any] = dict(zip((*_SHARED, "tool", "counted"), shared_values[number], strict=False))
-            tool, counted = common.pop("tool", None), tuple(map(tuple, common.pop("counted", ())))
+            tool, counts = common.pop("tool", None), common.pop("counted", ())
+            counted = tuple([(name, label, kind) for name, label, kind in counts])
             common["resource"] = msgspec.convert(common["resource"], ResourceFacts)
             evaluation = Evaluation(
                 id=_bytes_to_hex(result_id),
