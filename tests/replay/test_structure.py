@@ -53,11 +53,12 @@ def test_a_forbidden_call_fails_the_build_and_is_named(run: Run, tmp_path: Path)
 
 
 def test_nothing_but_prohibitions_passes_without_a_score(run: Run, tmp_path: Path) -> None:
-    golden = {"session": "s", "turns": [{"calls": [{"name": "*", "forbidden": True}]}]}
-    assert scored(run, tmp_path, golden, turn_request("s")).exit_code == 0
-    [session] = document(scored(run, tmp_path, golden, turn_request("s"), options=("--format", "json")))["sessions"]
+    golden = {"session": "s", "turns": [{"calls": [{"name": "g*", "forbidden": True}]}]}
+    assert scored(run, tmp_path, golden, turn_request("s", RIGHT)).exit_code == 0
+    found = document(scored(run, tmp_path, golden, turn_request("s", RIGHT), options=("--format", "json")))
+    [session] = found["sessions"]
     assert (session["score"], session["label"], session["reason"]) == (None, "pass", None)
-    assert scored(run, tmp_path, golden, turn_request("s", RIGHT)).exit_code == 1
+    assert scored(run, tmp_path, golden, turn_request("s", ("g", {}))).exit_code == 1
 
 
 def test_the_alternative_that_was_judged_is_named(run: Run, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def _of_calls(
     executed = _executed(spans)
     yield from _of_requests(calls, told, spans, pseudo_tools)
     yield from _of_hand_offs(calls)
-    yield from _of_executions([call for call in calls if call.span is not None and not call.requested], asked, models)
+    yield from _of_executions(calls, asked, spans)
     yield from _of_answers(calls, asked, spans, models)
     yield from _of_nameless_answers(calls, models, tree_of)
     yield from _of_repeats(calls, executed, by_id, tree_of)
@@ -283,26 +283,30 @@ def _of_hand_offs(calls: Sequence[ToolCall]) -> Iterator[_Contradiction]:
             yield _Contradiction("handed_over", DoubtedFact.CALLS, call.evidence, [call.name])
 
 
-def _are_known(models: Sequence[SpanFacts]) -> bool:
+def _are_known(spans: Sequence[SpanFacts]) -> bool:
     """Say whether it is known of each model call what it asked for."""
-    return not any(span.model is None or span.model.may_have_asked or span.model.silent for span in models)
+    return not any(
+        span.model is None or span.model.may_have_asked or span.model.silent or span.evidence is NO_EVIDENCE
+        for span in spans
+        if span.role is Role.MODEL
+    )
 
 
 def _of_executions(
-    calls: Sequence[ToolCall], asked: Sequence[_Asked], models: Sequence[SpanFacts]
+    calls: Sequence[ToolCall], asked: Sequence[_Asked], spans: Sequence[SpanFacts]
 ) -> Iterator[_Contradiction]:
     """Doubt that what ran is a call of its own where models, all of whose answers are known, asked for fewer.
 
     A tool with arguments that no model asked for was run by the program: no contradiction.
     """
-    if not asked or not _are_known(models):
+    if not asked or not _are_known(spans):
         return
     made = {call.call_id for call in calls}
     ids = {one.request.call_id for one in asked if one.request.call_id}
     free = Counter(one.request.name for one in asked if one.request.call_id not in made)
     if made.isdisjoint(ids) or len(ids) < len(asked):  # without ids of their own, equal requests are told once
         free = Counter({one.request.name: len(calls) for one in asked})
-    for call in calls:
+    for call in (one for one in calls if one.span is not None and not one.requested):
         if call.call_id in ids:
             ids.discard(call.call_id)
             continue
