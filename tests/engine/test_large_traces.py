@@ -9,7 +9,7 @@ import pytest
 
 from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
-from goldspan.mappers.span_facts import SpanFacts
+from goldspan.mappers.span_facts import SpanEvidence, SpanFacts, value_digest
 from goldspan.scoring.goldens import load_goldens
 from rigs.span_facts import agent, plain, tool
 
@@ -36,8 +36,22 @@ def tools_below_a_chain(n: int) -> list[SpanFacts]:
     return [agent(TRACE, "root", session="s"), *chain, *(tool(TRACE, f"tool{at}", f"{at}") for at in range(n))]
 
 
+def calls_of_one_tool(n: int) -> list[SpanFacts]:
+    own = [{"x": at} for at in range(n)]
+    calls = [
+        tool(TRACE, f"tool{at}", "root", args=one, start=2 * at, end=2 * at + 1, evidence=says(one))
+        for at, one in enumerate(own)
+    ]
+    return [agent(TRACE, "root", session="s", end=2 * n), *calls]
+
+
+def says(arguments: dict[str, int]) -> SpanEvidence:
+    """What the span of a tool with these arguments says by its content."""
+    return SpanEvidence(arguments=(value_digest(arguments),))
+
+
 @pytest.mark.parametrize(
-    "shape", [agents_within_agents, agents_beside_others, agents_below_a_chain, tools_below_a_chain]
+    "shape", [agents_within_agents, agents_beside_others, agents_below_a_chain, tools_below_a_chain, calls_of_one_tool]
 )
 def test_a_trace_that_is_sixteen_times_as_large_costs_about_sixteen_times_as_much(
     shape: Callable[[int], list[SpanFacts]],

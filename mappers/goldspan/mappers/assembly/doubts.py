@@ -10,6 +10,7 @@ So what was not recorded, or what a dialect leaves out on purpose, is no contrad
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -301,19 +302,23 @@ def _of_executions(
     """
     if not asked or not _are_known(spans):
         return
-    made = {call.call_id for call in calls}
+    made, names = {call.call_id for call in calls}, {one.request.name for one in asked}
     ids = {one.request.call_id for one in asked if one.request.call_id}
     free = Counter(one.request.name for one in asked if one.request.call_id not in made)
     if made.isdisjoint(ids) or len(ids) < len(asked):  # without ids of their own, equal requests are told once
-        free = Counter({one.request.name: len(calls) for one in asked})
+        free = Counter(dict.fromkeys(names, len(calls)))
     for call in (one for one in calls if one.span is not None and not one.requested):
         if call.call_id in ids:
             ids.discard(call.call_id)
             continue
-        taken = next((name for name in +free if same_tool(name, call.name)), None)
+        taken = (
+            call.name
+            if free[call.name] > 0
+            else next((name for name, left in free.items() if left > 0 and same_tool(name, call.name)), None)
+        )
         if taken is not None:
             free[taken] -= 1
-        elif call.capture is not Capture.CAPTURED or any(same_tool(one.request.name, call.name) for one in asked):
+        elif call.capture is not Capture.CAPTURED or any(same_tool(name, call.name) for name in names):
             yield _Contradiction("executed_not_requested", DoubtedFact.CALLS, call.evidence[:1], [call.name])
 
 
@@ -331,12 +336,8 @@ def _of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_
             yield _Contradiction("called_again", DoubtedFact.CALLS, [earlier.ref, span.ref])
             return
     first = spans[0]
-    if not models and all(map(is_agent, spans)):
-        within = next(
-            (one for one in tree_of(first).models_and_tools if first.start <= one.start <= one.end <= first.end), None
-        )
-        if within is not None:
-            yield _Contradiction("others_within", DoubtedFact.TURNS, [first.ref, within.ref])
+    if not models and all(map(is_agent, spans)) and (within := tree_of(first).ran_within(first)) is not None:
+        yield _Contradiction("others_within", DoubtedFact.TURNS, [first.ref, within.ref])
 
 
 def _of_conversations(models: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
@@ -402,7 +403,7 @@ def _of_repeats(
     """Doubt that one call was read as two: under two names, or from two spans within each other."""
     waiting = [call for call in calls if call.requested and not call.rejected and call.arguments]
     returned = {(call.name, value_digest(call.arguments)) for call in calls if _is_told(call, executed, result=True)}
-    of_span = _made_by_span(calls, executed)
+    of_span, around = _made_by_span(calls, executed), _CallsAround(calls)
     for call in calls:
         span = None if call.span is None else executed.get(call.span)
         if span is None or call.requested or (call.call_id or "") in by_id:
@@ -416,7 +417,7 @@ def _of_repeats(
             continue
         above = next(tree_of(span).recognised_above(span.span_id), None)
         if above is None or above.role is not Role.TOOL:
-            outer = _around(call, calls)
+            outer = around.find(call)
         else:
             outer = _repeated_by(call, of_span.get(above.ref))
         if outer is not None:
@@ -441,10 +442,55 @@ def _made_by_span(calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFact
     return {ref: call for call in calls if not call.requested for ref in call.evidence if ref in executed}
 
 
-def _around(inner: ToolCall, calls: Sequence[ToolCall]) -> ToolCall | None:
-    """Return the call of the same tool during which this one ran, which says nothing that it does not say."""
-    same = (one for one in calls if one.name == inner.name and one is not inner)
-    return next((one for one in same if _ran_within(inner, one) and _repeated_by(inner, one, bare=True)), None)
+class _CallsAround:
+    """Finds the call of the same tool during which another ran, which says nothing that it does not say.
+
+    Most calls ran within none. That is seen by times alone: of the calls that began no later, the two latest ends are
+    kept, one of which may be the call's own. Only calls that may have run within another are compared.
+    """
+
+    def __init__(self, calls: Sequence[ToolCall]) -> None:
+        self._by_name: dict[str, list[ToolCall]] = {}
+        for call in calls:
+            self._by_name.setdefault(call.name, []).append(call)
+        self._by_arguments: dict[tuple[str, str], _Times] = {}
+        self._times: dict[str, _Times] = {}
+
+    def find(self, inner: ToolCall) -> ToolCall | None:
+        """Return the first such call."""
+        same = self._by_name[inner.name]
+        times = self._times.get(inner.name) or self._times.setdefault(inner.name, _Times(same))
+        if not times.may_have_around(inner) or (inner.arguments and not self._told_alike(inner, same)):
+            return None
+        return next((one for one in same if _ran_within(inner, one) and _repeated_by(inner, one, bare=True)), None)
+
+    def _told_alike(self, inner: ToolCall, same: Sequence[ToolCall]) -> bool:
+        """Return whether it may have run within a call that has its arguments, too."""
+        key = inner.name, value_digest(inner.arguments)
+        if key not in self._by_arguments:
+            alike: dict[str, list[ToolCall]] = {}
+            for call in same:
+                alike.setdefault(value_digest(call.arguments), []).append(call)
+            self._by_arguments.update(((inner.name, digest), _Times(calls)) for digest, calls in alike.items())
+        return self._by_arguments[key].may_have_around(inner)
+
+
+class _Times:
+    """When calls began, in order, and for each the second latest end of those up to it."""
+
+    def __init__(self, calls: Iterable[ToolCall]) -> None:
+        times = sorted({(call.start, call.end, call.span.trace_id) for call in calls if call.span is not None})
+        self._starts = [start for start, _, _ in times]
+        self._ends: list[int] = []
+        latest = second = -1
+        for _, end, _ in times:
+            latest, second = (end, latest) if end > latest else (latest, max(second, end))
+            self._ends.append(second)
+
+    def may_have_around(self, call: ToolCall) -> bool:
+        """Return whether another call began no later and ended no earlier."""
+        place = bisect_right(self._starts, call.start)
+        return place > 0 and self._ends[place - 1] >= call.end
 
 
 def _ran_within(inner: ToolCall, outer: ToolCall) -> bool:

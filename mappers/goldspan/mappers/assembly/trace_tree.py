@@ -10,8 +10,10 @@ from one model call to the next.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice, takewhile
 from operator import attrgetter
 from typing import TypeVar
 
@@ -133,8 +135,14 @@ class TraceTree:
 
     @cached_property
     def models_and_tools(self) -> Sequence[SpanFacts]:
-        """The calls of models and the executions of tools."""
-        return [span for span in self.spans.values() if span.role in (Role.MODEL, Role.TOOL)]
+        """The calls of models and the executions of tools, in the order of time."""
+        return sorted((span for span in self.spans.values() if span.role in (Role.MODEL, Role.TOOL)), key=time_order)
+
+    def ran_within(self, span: SpanFacts) -> SpanFacts | None:
+        """Return the first model call or execution that began and ended during this span."""
+        place = bisect_left(self.models_and_tools, span.start, key=attrgetter("start"))
+        later = takewhile(lambda one: one.start <= span.end, islice(self.models_and_tools, place, None))
+        return next((one for one in later if one.start <= one.end <= span.end), None)
 
     def recognised_above(self, span_id: str) -> Iterator[SpanFacts]:
         """Walk upwards over the ancestors with a role."""
