@@ -89,7 +89,9 @@ def modules_in(root: Path) -> dict[str, Module]:
             parts = path.relative_to(root / room).with_suffix("").parts
             is_package = parts[-1] == "__init__"
             name = ".".join(parts[:-1] if is_package else parts)
-            found[name] = Module(name, path.read_text("utf-8"), is_package=is_package)
+            stub = path.with_suffix(".pyi")  # of a package that imports its names when they are used
+            source = stub if stub.exists() else path
+            found[name] = Module(name, source.read_text("utf-8"), is_package=is_package)
     return found
 
 

@@ -35,40 +35,40 @@ from goldspan.scoring.errors import Problem
 
 ENTRY_POINT_GROUP = "goldspan.dialects"
 
-_BUILT_IN: tuple[Dialect, ...] = (
-    GOOGLE_ADK,
-    PYDANTIC_AI,
-    SPRING_AI,
-    QUARKUS_LANGCHAIN4J,
-    EINO,
-    GENKIT,
-    LITELLM,
-    OPENLLMETRY,
-    LANGSMITH,
-    VERCEL_AI,
-    MASTRA,
-    VOLTAGENT,
-    LOGFIRE,
-    LANGFUSE,
-    MLFLOW,
-    HAYSTACK,
-    CLAUDE_CODE,
-    SEMANTIC_KERNEL,
-    UIPATH,
-    AUTOGEN,
-    OPENLIT,
-    MCP,
-    OPENINFERENCE_HAYSTACK,
-    OPENINFERENCE,
-    OTEL_GENAI,
-    BY_SHAPE,
-)
-"""Specific dialects come before general ones. The first that recognises a span's role names the dialect."""
-
 
 def built_in_dialects() -> tuple[Dialect, ...]:
-    """Return goldspan's own dialects in their order of precedence."""
-    return _BUILT_IN
+    """Return goldspan's own dialects in their order of precedence: the first that recognises a span's role names it.
+
+    Specific dialects come before general ones.
+    """
+    return (
+        GOOGLE_ADK,
+        PYDANTIC_AI,
+        SPRING_AI,
+        QUARKUS_LANGCHAIN4J,
+        EINO,
+        GENKIT,
+        LITELLM,
+        OPENLLMETRY,
+        LANGSMITH,
+        VERCEL_AI,
+        MASTRA,
+        VOLTAGENT,
+        LOGFIRE,
+        LANGFUSE,
+        MLFLOW,
+        HAYSTACK,
+        CLAUDE_CODE,
+        SEMANTIC_KERNEL,
+        UIPATH,
+        AUTOGEN,
+        OPENLIT,
+        MCP,
+        OPENINFERENCE_HAYSTACK,
+        OPENINFERENCE,
+        OTEL_GENAI,
+        BY_SHAPE,
+    )
 
 
 def third_party_dialects(on_problem: Callable[[Problem], object]) -> Iterator[Dialect]:

@@ -1,41 +1,41 @@
 """Public names of a package, each imported when it is first used: an agent does not load what only a gateway needs.
 
-    if TYPE_CHECKING:
-        from goldspan.scoring.api import score_session, score_turn
+A package lists them in `__init__.pyi`, as its type checkers read them:
+
+    from goldspan.scoring.api import score_session, score_turn
 
     __all__ = ["score_session", "score_turn"]
 
-    __getattr__, __dir__ = names_on_use(__name__, {"goldspan.scoring.api": "score_session score_turn"})
+and its `__init__.py` has nothing but
+
+    __getattr__, __dir__, __all__ = names_on_use(__name__)
 
 `from goldspan.scoring import score_turn` calls `__getattr__`. It imports the module and keeps the name in the package.
 """
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
-def names_on_use(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the functions `__getattr__` and `__dir__` of a package.
-
-    Args:
-        package: The name of the package, fully qualified.
-        names: The public names, with spaces between, by the module that defines them, fully qualified too.
-
-    """
-    modules = {name: module for module, defined in names.items() for name in defined.split()}
+def names_on_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package, given by its qualified name."""
+    here: Any = sys.modules[package]
+    known: dict[str, Any] = here.__dict__
+    stub: bytes = here.__spec__.loader.get_data(str(Path(here.__file__).with_suffix(".pyi")))
+    *imports, listing = ast.parse(stub).body
+    modules = {one.name: str(line.module) for line in imports if isinstance(line, ast.ImportFrom) for one in line.names}
 
     def on_use(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(modules[name]), name)
-        setattr(sys.modules[package], name, value)
-        return value
+        known[name] = getattr(import_module(modules[name]), name)
+        return known[name]
 
-    def listed() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *modules})
-
-    return on_use, listed
+    listed: list[str] = ast.literal_eval(listing.value) if isinstance(listing, ast.Assign) else []
+    return on_use, lambda: sorted({*known, *modules}), listed

@@ -5,20 +5,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from goldspan.scoring.names_on_use import names_on_use
 
-if TYPE_CHECKING:
-    from goldspan.collector_processor.pytest_plugin.fixture import GoldspanFixture
-
-__all__ = [
-    "GoldspanFixture",
-]
-
-__getattr__, __dir__ = names_on_use(
-    __name__,
-    {
-        "goldspan.collector_processor.pytest_plugin.fixture": "GoldspanFixture",
-    },
-)
+__getattr__, __dir__, __all__ = names_on_use(__name__)
