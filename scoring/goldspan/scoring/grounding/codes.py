@@ -62,7 +62,12 @@ def _records() -> Iterator[tuple[str | None, ...]]:
 
 def is_currency(code: str) -> bool:
     """Whether a text is the code of a currency, whose name is known in other languages, too."""
-    return len(code) == 3 and code.isupper() and any(code == one for one, _ in _currencies())
+    return len(code) == 3 and code.isupper() and code in _codes_of_currencies()
+
+
+@cache
+def _codes_of_currencies() -> frozenset[str]:
+    return frozenset(code for code, _ in _currencies())
 
 
 def _currencies() -> Iterator[tuple[str, str]]:

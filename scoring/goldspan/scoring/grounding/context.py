@@ -70,6 +70,7 @@ class SessionContext:
     def __init__(self, session: Session) -> None:
         self.conversation = Conversation()
         self._said: dict[tuple[str, str], None] = {}
+        """Kinds and texts of passages; without a kind, the ids of calls whose results are among them."""
         self._at = _Progress({"user": 0, "assistant": 0, "system": 0}, session.incomplete)
         self.calls: list[list[KnownBeforeCall]] = []
         self.answers: list[KnownBeforeCall] = []
@@ -169,6 +170,8 @@ class SessionContext:
         last_of_user = max((at for at, one in enumerate(messages) if one.role == "user"), default=-1)
         for at, message in enumerate(messages):
             for result in message.results:
+                if ("", result.call_id) in self._said:
+                    continue  # it is what the call returned
                 where = f"result of call {result.call_id}" if result.call_id else "result of a call"
                 self._add("tool_result", result_text(result), where)
             if message.role != "assistant" or at < last_of_user:
@@ -179,6 +182,8 @@ class SessionContext:
         where = f"result of {call.name} (call {number})"
         if call.result.capture is Capture.CAPTURED:
             self._add("tool_result", _text(call.result), where)
+            if call.call_id:
+                self._said["", call.call_id] = None
         elif (answer := answers.get(call.call_id or "")) is not None:
             self._add("tool_result", result_text(answer), where)
         elif not call.rejected:

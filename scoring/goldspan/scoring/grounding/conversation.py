@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from itertools import accumulate, islice, pairwise
@@ -103,7 +104,7 @@ class Conversation:
         self._words: list[str] = []
         self._initials = ""
         self._starts: list[int] = []
-        self._positions: dict[str, list[int]] = {}
+        self._positions: defaultdict[str, list[int]] = defaultdict(list)
         self._stems: dict[str, int] = {}
         self._stemmed = 0
         self._joined = ""
@@ -141,10 +142,7 @@ class Conversation:
         positions = self._positions
         words = words_of(text)
         for position, word in enumerate(words, len(self._words)):
-            if word in positions:
-                positions[word].append(position)
-            else:
-                positions[word] = [position]
+            positions[word].append(position)
         self._words += words
         self._words.append("")  # no phrase crosses it
 
@@ -221,7 +219,8 @@ class Conversation:
             return exact[0]
         if self._stemmed < len(self._positions):
             for known, places in islice(self._positions.items(), self._stemmed, None):
-                self._stems.setdefault(stem(known), places[0])
+                if known.isalpha():  # others have no forms
+                    self._stems.setdefault(stem(known), places[0])
             self._stemmed = len(self._positions)
         found = self._stems.get(stem(word))
         return found if found is not None and found < end else None
@@ -288,8 +287,8 @@ class Conversation:
         return self._starts[bisect_right(self._joined_starts, found) - 1] if found >= 0 else None
 
     def joined_at(self, wanted: str, end: int) -> int | None:
-        """Return where a text with digits stands before a position, in pieces or in one: `DE89 3704`, `0 double 7`."""
-        if not _LEAST_JOINED <= len(wanted) <= _MOST_JOINED or not any(map(str.isdigit, wanted)):
+        """Return where a text that has digits stands before a position, in pieces or in one: `DE89 3704`, `0 double 7`."""
+        if not _LEAST_JOINED <= len(wanted) <= _MOST_JOINED:
             return None
         if (found := self.word_at(wanted, end)) is not None:
             return found

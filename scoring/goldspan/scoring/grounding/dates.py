@@ -8,7 +8,7 @@ from datetime import date
 from itertools import chain
 from typing import NamedTuple
 
-from goldspan.scoring.grounding.words import UNITS, letters_in, normalised, words_of
+from goldspan.scoring.grounding.words import LETTER, UNITS, letters_in, normalised, starting, words_of
 
 _MONTHS = {
     name: number
@@ -26,26 +26,26 @@ _WEEKDAYS = {
     )
     for name in names.split()
 }  # fmt: skip
-_MONTH = r"(?<![^\W\d_])(?P<month>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")(?![^\W\d_])\.?"
+_MONTH = rf"(?P<month>{starting(_MONTHS, LETTER)})(?![^\W\d_])\.?"
 # A pattern that begins with a digit and then looks behind it is tried at digits alone, not at every character.
 _SEPARATED = re.compile(r"[-/.](?<=\d.)\d")
 _ISO = re.compile(r"(?P<year>\d(?<!\d\d)\d{3})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)")
 _NUMBER_YEAR = re.compile(r"(?P<month>\d(?<![\d/.-]\d)\d?)[-/](?P<year>\d{4})(?![\d/-])")
 _YEAR_NUMBER = re.compile(r"(?P<year>(?:19|20)(?<![\d/.-]\d\d)\d\d)[-/](?P<month>\d{1,2})(?![\d/-])")
-_COMPACT = re.compile(r"(?P<year>(?:19|20)(?<!\d\d\d)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)(?!\d)")
+_COMPACT = re.compile(r"(?P<year>[12](?<!\d\d)(?:(?<=1)9|(?<=2)0)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)(?!\d)")
 _SLASHES = re.compile(r"(?P<one>\d(?<![\d/.-]\d)\d?)[-/.](?P<other>\d{1,2})(?:[-/.](?P<year>\d{4}|\d{2}))?(?![\d/-])")
 _MONTH_DAY = re.compile(
     _MONTH + r"\s*(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b)?"
 )
 _DAY_MONTH = re.compile(
-    r"(?<![\d:])(?P<day>\d{1,2})(?:st|nd|rd|th)?\s*(?:day\s+)?(?:of\s+)?[-\s]?"
+    r"(?P<day>\d(?<![\d:]\d)\d?)(?:st|nd|rd|th)?\s*(?:day\s+)?(?:of\s+)?[-\s]?"
     + _MONTH
     + r"[-\s,]*(?:of\s+)?(?P<year>\d{4})?\b"
 )
 _MONTH_YEAR = re.compile(_MONTH + r"\s*,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b")
-_MONTH_ALONE = re.compile(r"\b" + _MONTH)
+_MONTH_ALONE = re.compile(rf"(?P<month>{starting(_MONTHS)})(?![^\W\d_])\.?")
 _DAY_RANGE = re.compile(
-    r"(?<![\d:.])(\d{1,2})(?:st|nd|rd|th)?\s*(?:-|\u2013|to|and|until|through|au|al|a|ao)\s*\d{1,2}(?:st|nd|rd|th)?\s*(?:of\s+)?"
+    r"(\d(?<![\d:.]\d)\d?)(?:st|nd|rd|th)?\s*(?:-|\u2013|to|and|until|through|au|al|a|ao)\s*\d{1,2}(?:st|nd|rd|th)?\s*(?:of\s+)?"
     + _MONTH
 )
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
@@ -61,16 +61,15 @@ _PART_OF_DAY = re.compile(r"\s*(?:o'?clock|(?:in the|at|this) (?:morning|afterno
 _CLOCK_BEFORE = re.compile(rf"\b(?:{'|'.join(_BEFORE_HOURS)})\s*$")
 _LATER_HALF = re.compile(r"\W*(?:in the |at |this )?(?:afternoon|evening|night)")
 _EARLIER_HALF = re.compile(r"\W*in the morning")
-_QUARTERS = re.compile(r"\b(?:(half|quarter)\s+(past|to)|(?<!past )(?<!to )half)\s+(\w+)")
+_QUARTERS = re.compile(rf"(?:({starting(('half', 'quarter'))})\s+(past|to)|h(?<!\w.)(?<!past .)(?<!to .)alf)\s+(\w+)")
 """`half past six`; `half six`, as the British say it."""
+_PARTS_OF_HOURS = ("half", "quarter")
 _NAMED_TIMES = {"noon": (12, 0), "midday": (12, 0), "midnight": (0, 0)}
-_NAMED_TIME = re.compile(rf"\b(?:{'|'.join(_NAMED_TIMES)})\b")
+_NAMED_TIME = re.compile(rf"(?:{starting(_NAMED_TIMES)})\b")
 _HOURS = {name: number for name, number in UNITS.items() if 1 <= number <= 12}
 _HOUR_WORD = re.compile(
-    r"\b("
-    + "|".join(_HOURS)
-    + r")\s*(?:(thirty|fifteen|forty[- ]five)\s*)?"
-    + r"(o'?clock|[ap]\.?\s?m\b|in the (?:morning|afternoon|evening)|at night)"
+    rf"({starting(_HOURS)})\s*(?:(thirty|fifteen|forty[- ]five)\s*)?"
+    r"(o'?clock|[ap]\.?\s?m\b|in the (?:morning|afternoon|evening)|at night)"
 )
 
 
@@ -157,12 +156,12 @@ def times_of(text: str, letters: Set[str]) -> Iterator[tuple[int, int]]:
     """
     if not letters.isdisjoint(_AROUND_HOURS) or _MINUTES.search(text) is not None:
         yield from _times_in_digits(text)
-    for match in _HOUR_WORD.finditer(text) if any(map(text.__contains__, _HOURS)) else ():
+    for match in () if letters.isdisjoint(_HOURS) else _HOUR_WORD.finditer(text):
         minute = {"thirty": 30, "fifteen": 15}.get(match[2] or "", 45 if match[2] else 0)
         yield from _halves(_HOURS[match[1]], minute, match[3], text[match.end() : match.end() + 24])
-    for match in _QUARTERS.finditer(text) if "half" in text or "quarter" in text else ():
+    for match in () if letters.isdisjoint(_PARTS_OF_HOURS) else _QUARTERS.finditer(text):
         yield from _times_by_quarters(match)
-    for match in _NAMED_TIME.finditer(text) if "noon" in text or "mid" in text else ():
+    for match in () if letters.isdisjoint(_NAMED_TIMES) else _NAMED_TIME.finditer(text):
         yield _NAMED_TIMES[match[0]]
 
 
@@ -183,8 +182,12 @@ def _times_in_digits(text: str) -> Iterator[tuple[int, int]]:
         if hour > 24 or minute > 59:
             continue
         said = match["minute"] is not None or half is not None
-        before = text[max(0, match.start() - 9) : match.start()]
-        if said or _CLOCK_BEFORE.search(before) or _PART_OF_DAY.match(text, match.end()):
+        before = "" if said else text[max(0, match.start() - 9) : match.start()].rstrip()
+        if (
+            said
+            or (before.endswith(_BEFORE_HOURS) and _CLOCK_BEFORE.search(before))
+            or _PART_OF_DAY.match(text, match.end())
+        ):
             yield from _halves(hour, minute, half, text[match.end() : match.end() + 24])
 
 
@@ -202,13 +205,15 @@ def _halves(hour: int, minute: int, half: str | None, after: str) -> Iterator[tu
             yield 0, minute
 
 
+_NEXT_WORDS = frozenset(
+    ("next", "coming", "following", "this", "upcoming", "last", "past", "previous", "current", "the")
+)
 _NEXT = re.compile(
-    r"\b(next|coming|following|this|upcoming|last|past|previous|current|the(?=\s+weekend))\s+(weekend|week|month|year|quarter)\b"
+    rf"({starting(_NEXT_WORDS - {'the'})}|t(?<!\w.)he(?=\s+weekend))\s+(weekend|week|month|year|quarter)\b"
 )
-_WEEKDAY = re.compile(rf"\b({'|'.join(sorted(_WEEKDAYS, key=len, reverse=True))})s?\b")
-_SPAN = re.compile(
-    r"\b(\d{1,4}|an?|one|two|three|four|five|six|seven|eight|nine|ten|couple of|few)[ -](day|night|week|month|year)s?\b"
-)
+_WEEKDAY = re.compile(rf"({starting(_WEEKDAYS)})s?\b")
+_COUNTS = {"a": 1, "an": 1, "couple of": 2, "few": 3} | _HOURS
+_SPAN = re.compile(rf"({starting(_COUNTS)}|\d(?<!\w.)\d{{0,3}})[ -](day|night|week|month|year)s?\b")
 _AFTER = re.compile(r"(?<!\d )(?<!a )\b(week|month|year) (?:after|before|later|earlier)\b")
 _OFFSET_WORDS = frozenset((
     "today", "tonight", "now", "current", "currently", "this", "day", "immediately", "tomorrow", "overnight",
@@ -218,7 +223,7 @@ _WEEKDAY_WORDS = frozenset(f"{name}{ending}" for name in _WEEKDAYS for ending in
 _UNITS = frozenset(
     f"{unit}{s}" for unit in ("weekend", "day", "night", "week", "month", "year", "quarter") for s in ("", "s")
 )
-_COUNTS = {"a": 1, "an": 1, "couple of": 2, "few": 3} | _HOURS
+_AFTER_WORDS = ("after", "before", "later", "earlier")
 _NAMES = ((*_WEEKDAYS,), (*_MONTHS,))
 _NUMBERED = {**_WEEKDAYS, **_MONTHS}
 _SHORT_DAYS: dict[str, str] = {name[:2]: name for name in _WEEKDAYS if name.endswith("day")}
@@ -231,14 +236,17 @@ def full_name(name: str) -> str:
 
 
 _NAMED_RANGE = re.compile(
-    r"\b(?:({0})s?\s*(?:-|\u2013|to|through|thru|until|till)\s*({0})s?|({1})\s*(?:-|\u2013|to|through|thru|until|till)\s*({1}))\b".format(
-        *("|".join(sorted(names, key=len, reverse=True)) for names in _NAMES)
+    r"(?:({0})s?\s*(?:-|\u2013|to|through|thru|until|till)\s*({0})s?|({1})\s*(?:-|\u2013|to|through|thru|until|till)\s*({1}))\b".format(
+        *map(starting, _NAMES)
     )
 )
 _SETS = (
-    (re.compile(r"\bweek ?days?\b|\bworking days\b|\bbusiness days\b"), range(5)),
-    (re.compile(r"\bweekends?\b"), range(5, 7)),
-    (re.compile(r"\b(?:every|each) ?day\b|\bdaily\b|\b(?:7|seven) days\b|\ball week\b"), range(7)),
+    (rf"(?:{starting(('week ?days?', 'working days', 'business days'))})\b", range(5)),
+    (rf"(?:{starting(('weekends?',))})\b", range(5, 7)),
+    (rf"(?:{starting(('every ?day', 'each ?day', 'daily', '7 days', 'seven days', 'all week'))})\b", range(7)),
+)
+_WORDS_OF_SETS = frozenset(
+    ("week", "weekday", "weekdays", "weekend", "weekends", "day", "days", "everyday", "eachday", "daily")
 )
 
 
@@ -249,8 +257,8 @@ def is_range_name(name: str) -> bool:
 
 def names_in_ranges(text: str, letters: Set[str]) -> Iterator[str]:
     """Yield the names of weekdays and months in what a normalised text says of several: `weekdays`, `May to July`."""
-    for pattern, numbers in _SETS if "day" in text or "week" in text or "daily" in text else ():
-        if pattern.search(text):
+    for pattern, numbers in () if letters.isdisjoint(_WORDS_OF_SETS) else _SETS:
+        if re.search(pattern, text):
             yield from (name for name, number in _WEEKDAYS.items() if number in numbers)
     for match in () if letters.isdisjoint(_NUMBERED) else _NAMED_RANGE.finditer(text):
         yield from _names_between(match)
@@ -263,20 +271,15 @@ def _names_between(match: re.Match[str]) -> Iterator[str]:
     yield from (name for name, number in names.items() if number % size in between)
 
 
-_OFFSETS = (
-    (
-        re.compile(
-            r"\b(today|tonight|now|current|currently|this (?:morning|afternoon|evening)|same day|immediately)\b"
-        ),
-        0,
-    ),
-    (re.compile(r"\bday after tomorrow\b"), 2),
-    (
-        re.compile(r"\b(tomorrow|tmrw|tmr|tmw|tomoz?|2moro|next day|following day|day after(?! tomorrow)|overnight)\b"),
-        1,
-    ),
-    (re.compile(r"\bday before yesterday\b"), -2),
-    (re.compile(r"\b(yesterday|day before|previous day|last night)\b"), -1),
+_OFFSETS = tuple(
+    (re.compile(rf"({starting(words.split(','))})\b"), offset)
+    for offset, words in (
+        (0, "today,tonight,now,current,currently,same day,immediately,this morning,this afternoon,this evening"),
+        (2, "day after tomorrow"),
+        (1, "tomorrow,tmrw,tmr,tmw,tomo,tomoz,2moro,next day,following day,overnight,day after(?! tomorrow)"),
+        (-2, "day before yesterday"),
+        (-1, "yesterday,day before,previous day,last night"),
+    )
 )
 
 
@@ -343,9 +346,9 @@ def relative_days_of(text: str, letters: Set[str]) -> Iterator[RelativeDay]:
         yield RelativeDay(match[1], "weekday", _WEEKDAYS[match[1]])
     if letters.isdisjoint(_UNITS):
         return
-    for match in _NEXT.finditer(text):
+    for match in () if letters.isdisjoint(_NEXT_WORDS) else _NEXT.finditer(text):
         yield RelativeDay(match[0], match[2], -1 if match[1] in ("last", "past", "previous") else 1)
-    for match in _AFTER.finditer(text):
+    for match in () if letters.isdisjoint(_AFTER_WORDS) else _AFTER.finditer(text):
         yield RelativeDay(match[0], *{"week": ("days", 7), "month": ("months", 1), "year": ("months", 12)}[match[1]])
     for match in _SPAN.finditer(text):
         count = int(match[1]) if match[1].isdecimal() else _COUNTS[match[1]]

@@ -324,6 +324,8 @@ def in_english(text: str, words: Set[str]) -> str | None:
 
 
 def _languages_of(text: str, words: Set[str]) -> list[str]:
+    if text.isascii() and len(words & _words_of_any_language()) < 2:
+        return []
     found = [language for language, signs in _signs(text, words).items() if signs > 1]
     if not text.isascii():
         found += [
@@ -342,6 +344,11 @@ def _small_words() -> Mapping[str, frozenset[str]]:
         - NUMBER_WORDS
         for language, words in _SMALL_WORDS.items()
     }
+
+
+@cache
+def _words_of_any_language() -> frozenset[str]:
+    return frozenset[str]().union(*_small_words().values())
 
 
 def _signs(text: str, words: Set[str]) -> Mapping[str, int]:

@@ -356,6 +356,8 @@ class OriginFinder:
 
     def _told_in_pieces(self, words: Sequence[str]) -> Origin | None:
         """Return the origin of what was told in other pieces, as `DE89 3704` and `0 double 7`."""
+        if not any(map(str.isdigit, chain.from_iterable(words))):
+            return None
         spaced = [word for word in words if word[0] < _UNSPACED or not self._word(word)]
         at = self._conversation.joined_at("".join(spaced), self._end)
         return None if at is None else Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
@@ -509,10 +511,10 @@ class OriginFinder:
     def _code(self, text: str) -> Origin | None:
         for part in (text, *(text.split(",")[:1] if "," in text else ())):
             for name in names_of(part):
-                if (position := self._conversation.phrase_at(name, self._end)) is not None:
-                    return Origin(Kind.DERIVED, "code", self._conversation.passage_at(position))
                 if all(self._conversation.form_at(word, self._end) is not None for word in name):
-                    return Origin(Kind.DERIVED, "code")
+                    position = self._conversation.phrase_at(name, self._end)
+                    at = None if position is None else self._conversation.passage_at(position)
+                    return Origin(Kind.DERIVED, "code", at)
         return None
 
     def _spelled_out(self, text: str) -> Origin | None:
@@ -702,4 +704,6 @@ def _with_year(day: Day, today: Sequence[date]) -> date | None:
 def _alike(value: object, other: object) -> bool:
     if isinstance(value, (int, float)) and isinstance(other, (int, float)):
         return value == other
+    if isinstance(value, str) and isinstance(other, str):
+        return value == other or normalised(value) == normalised(other)
     return normalised(text_of_leaf(value)) == normalised(text_of_leaf(other))

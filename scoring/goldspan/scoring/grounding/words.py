@@ -10,7 +10,8 @@ from typing import TypeVar
 
 _WORD = re.compile(r"[^\W_\u0e00-\U0010ffff]+|(?:(?![\W_])[\u0e00-\U0010ffff])+")  # scripts without spaces apart
 _ASCII_WORDS = "".join(char if char.isalnum() else " " for char in map(chr, range(128)))
-_LETTERS = re.compile(r"[^\W\d_]+")
+LETTER = r"[^\W\d_]"
+_LETTERS = re.compile(f"{LETTER}+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ENDINGS = (
     "ational", "ization", "isation", "fulness", "iveness", "ements", "ations", "ation", "ement", "ments",
@@ -95,12 +96,24 @@ def remembered(read: Callable[[str], _ReadT]) -> Callable[[str], _ReadT]:
 @remembered
 def normalised(text: str) -> str:
     """Return a text in NFKC, without case, with single spaces for all white space."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    plain = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(plain.split())
 
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text that is normalised; `_` and punctuation separate them."""
     return text.translate(_ASCII_WORDS).split() if text.isascii() else _WORD.findall(text)
+
+
+def starting(words: Iterable[str], but_after: str = r"\w") -> str:
+    """Return a pattern of words that begin where a word does: after no character of a class.
+
+    It begins with their first letters, so that a search looks at these alone and not at every character.
+    """
+    by_letter: dict[str, list[str]] = {}
+    for word in sorted(words, key=len, reverse=True):
+        by_letter.setdefault(word[0], []).append(word[1:])
+    return "|".join(f"{first}(?<!{but_after}.)(?:{'|'.join(rest)})" for first, rest in by_letter.items())
 
 
 def letters_in(words: Iterable[str]) -> set[str]:
