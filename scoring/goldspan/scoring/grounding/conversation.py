@@ -287,7 +287,7 @@ class Conversation:
         return self._starts[bisect_right(self._joined_starts, found) - 1] if found >= 0 else None
 
     def joined_at(self, wanted: str, end: int) -> int | None:
-        """Return where a text that has digits stands before a position, in pieces or in one: `DE89 3704`, `0 double 7`."""
+        """Return where a text with digits stands before a position, in one or in pieces: `DE89 3704`, `0 double 7`."""
         if not _LEAST_JOINED <= len(wanted) <= _MOST_JOINED:
             return None
         if (found := self.word_at(wanted, end)) is not None:
