@@ -7,6 +7,7 @@ one range: a compressed one, a JSON document of several lines, a single message,
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -53,9 +54,12 @@ def ranges_of(path: Path, size: int = RANGE_BYTES) -> list[FileRange]:
     return [FileRange(path, start, end - start, framing, whole=False) for start, end in zip(starts, ends, strict=True)]
 
 
+_NO_TEXT = re.compile(rb"[^\t\r\n\f\x20-\xff]")
+
+
 def is_text(head: bytes) -> bool:
     """Return whether this is text. Times and ids of any span hold bytes that text does not have."""
-    return not any(byte < 32 and byte not in b"\t\r\n\f" for byte in head[:512])
+    return _NO_TEXT.search(head, 0, 512) is None
 
 
 def _line_ends(file: IO[bytes], whole: int, size: int) -> list[int]:
