@@ -118,7 +118,7 @@ test-sdk: $(SDK_VENVS)/$(SDK_OLDEST)/.ready $(SDK_VENVS)/$(SDK_PINNED)/.ready ##
 	@for sdk in $(SDK_OLDEST) $(SDK_PINNED); do \
 		$(SDK_VENVS)/$$sdk/bin/python -c \
 			'from importlib.metadata import version; print("opentelemetry-sdk", version("opentelemetry-sdk"))' && \
-		$(SDK_VENVS)/$$sdk/bin/$(PYTEST) --all $(SDK_TESTS) $(ARGS) || exit 1; \
+		$(SDK_VENVS)/$$sdk/bin/$(PYTEST) $(SDK_TESTS) $(ARGS) || exit 1; \
 	done
 
 test-adk: $(SDK_VENVS)/adk/.ready ## run the adapter for Google ADK with the real google-adk
