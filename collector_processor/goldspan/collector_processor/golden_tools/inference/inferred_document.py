@@ -143,8 +143,8 @@ class RuleQuestion:
     """How many unseen runs the answer decides."""
 
 
-_TOGETHER = ("spelling", "unordered", "generated", "relative_date", "from_result")
-"""Forms that are asked of all their arguments at once."""
+_TOGETHER = ("exact", "spelling", "same_instant", "unordered", "generated", "relative_date", "from_result")
+"""Forms that are asked of all their arguments at once, of those that may be left out apart."""
 
 
 def questions_of(inferred: InferredSet) -> list[RuleQuestion]:
@@ -152,7 +152,7 @@ def questions_of(inferred: InferredSet) -> list[RuleQuestion]:
     asked: dict[tuple[str, ...], list[LearnedRule]] = {}
     for (tool, way), rule in inferred.rules.items():
         if inferred.tools[tool].expected and not rule.is_plain and rule.form != "present":
-            key = (rule.form,) if rule.form in _TOGETHER else (tool, *way)
+            key = (rule.form, str(rule.optional)) if rule.form in _TOGETHER else (tool, *way)
             asked.setdefault(key, []).append(rule)
     found = [_question_of_rules(rules) for rules in asked.values()]
     for use in inferred.tools.values():
@@ -168,9 +168,10 @@ def questions_of(inferred: InferredSet) -> list[RuleQuestion]:
 
 def _question_of_rules(rules: Sequence[LearnedRule]) -> RuleQuestion:
     """Return the question about rules of one form, which one answer decides."""
-    left_out = ", or is left out" if all(one.optional for one in rules) else ""
+    left_out = ", or is left out" if rules[0].optional else ""
+    each = "each of " if len(rules) > 1 else ""
     return RuleQuestion(
-        f"{listed(one.name for one in rules)} {BY_NAME[rules[0].form].words}{left_out}",
+        f"{each}{listed(one.name for one in rules)} {BY_NAME[rules[0].form].words}{left_out}",
         tuple(evidence(one) for one in rules),
         tuple((one.tool, one.field) for one in rules),
         worth=sum(one.rejected_as_literals or one.calls for one in rules),
