@@ -119,8 +119,8 @@ def session_of(run: dict[str, Any], number: int) -> Session:
     return Session(f"task-{run['task']}-run-{number}", tuple(turns), run=run["id"])
 
 
-def trials(path: Path, k: int, repeats: int = 3) -> Iterator[tuple[str, Judgement]]:
-    """Judge the runs of each set of tasks by goldens of k passing runs."""
+def trials(path: Path, k: int, repeats: int = 15) -> Iterator[tuple[str, Judgement]]:
+    """Judge the runs of each set of tasks by goldens of k passing runs, which are drawn anew so often."""
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         runs = [json.loads(line) for line in lines]
     for name in dict.fromkeys(run["set"] for run in runs):
