@@ -34,6 +34,7 @@ from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import Label, Reason
 from rigs.repository import RECORDING_NAMES
 
+
 def as_they_ended(count: int) -> list[int]:
     return list(range(count))
 
