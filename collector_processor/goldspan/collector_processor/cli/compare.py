@@ -45,18 +45,9 @@ def _report_file(written: str) -> tuple[str, Path]:
 
 @click.command()
 @input_output.TRACES
-@click.option("--goldens", "golden_files", multiple=True, metavar="FILE", help="Score traces by this golden set.")
-@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Score traces by this metric too; repeatable.")
-@click.option(
-    "--by",
-    metavar="WHAT",
-    help="model, version or an attribute: each of its values by itself, or, of one source, the sides. "
-    "tool or argument: that table only.",
-)
+@input_output.options("compare")
 @input_output.FORMAT
-@click.option(
-    "--report", "reports", type=_report_file, multiple=True, metavar="KIND=FILE", help="Write markdown or html."
-)
+@input_output.options("compare reports", reports=_report_file)
 @input_output.VERBOSE
 @input_output.COLOR
 def compare(

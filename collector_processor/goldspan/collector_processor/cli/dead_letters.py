@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from goldspan.collector_processor.cli.input_output import file_errors
+from goldspan.collector_processor.cli.input_output import file_errors, options
 from goldspan.collector_processor.cli.serve import refuse_without_libraries
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.json_values import is_dict
@@ -22,13 +22,7 @@ from goldspan.scoring.wording import counted, printable
 if TYPE_CHECKING:
     from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 
-_config = click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="The gateway's settings.")
-_folder = click.option(
-    "--folder",
-    metavar="FOLDER",
-    type=click.Path(path_type=Path),
-    help="Where dead letters are, instead of the settings' folder.",
-)
+_letters_of = options("dead-letters", config=click.Path(path_type=Path), folder=click.Path(path_type=Path))
 
 
 class _Letter(NamedTuple):
@@ -53,8 +47,7 @@ def dead_letters() -> None:
 
 
 @dead_letters.command("list")
-@_config
-@_folder
+@_letters_of
 def list_letters(*, config: Path | None, folder: Path | None) -> None:
     """List dead letters, the oldest first: when, which signal, how large, and why."""
     with file_errors():
@@ -68,10 +61,8 @@ def list_letters(*, config: Path | None, folder: Path | None) -> None:
 
 
 @dead_letters.command("send")
-@_config
-@_folder
-@click.option("--to", "url", metavar="URL", help="Send here, by OTLP/HTTP, instead of to the settings' `export`.")
-@click.option("--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header of each request.")
+@_letters_of
+@options("dead-letters send")
 def send_letters(*, config: Path | None, folder: Path | None, url: str | None, headers: tuple[str, ...]) -> None:
     """Send dead letters again, the oldest first; those that are accepted are deleted.
 

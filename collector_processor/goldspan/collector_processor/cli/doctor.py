@@ -80,8 +80,7 @@ class Diagnosis:
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[TRACES|SETTINGS|URL]...")
-@click.option("--goldens", "golden_files", multiple=True, metavar="FILE", help="Goldens that should join; repeatable.")
-@click.option("--token-env", default="GOLDSPAN_TOKEN", metavar="NAME", help="The variable with a server's admin token.")
+@input_output.options("doctor")
 @input_output.FORMAT
 @input_output.COLOR
 def doctor(

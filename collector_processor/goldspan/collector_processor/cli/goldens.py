@@ -41,10 +41,7 @@ from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.tool_definitions import load_tools
 from goldspan.scoring.wording import counted, listed, printable
 
-_OUTPUT = click.option("-o", "--output", metavar="FILE", help="Write to this .yaml, .yml, .json or .jsonl file.")
-_BENCHMARKS = ("bfcl", "tau2")
 _GZIP = b"\x1f\x8b"
-_NAME = click.option("--name", metavar="NAME", help="Name of the golden set; that of the file if not given.")
 
 
 class _WholeSentences(click.Group):
@@ -62,25 +59,8 @@ def goldens() -> None:
 
 @goldens.command()
 @input_output.TRACES
-@_OUTPUT
-@_NAME
-@click.option("--redact", multiple=True, metavar="ARG", help="Do not write the value of this argument; repeatable.")
-@click.option("--pattern", metavar="GLOB", help="Record sessions whose id matches as runs of one golden.")
-@click.option(
-    "--session", "only", multiple=True, metavar="GLOB", help="Record only sessions with such ids; repeatable."
-)
-@click.option("--runs", metavar="IDS", help="How ids name the runs of a task: '{task}-run-{run}'.")
-@click.option("--by-user-text", is_flag=True, help="Find goldens by the user's first message, not by session id.")
-@click.option("--no-user-text", is_flag=True, help="Do not write what the user said.")
-@click.option(
-    "--from-passing",
-    is_flag=True,
-    help="Propose goldens from production: the newest valid, grounded session of those that begin alike.",
-)
-@click.option("--review", "reviewed", is_flag=True, help="Ask about each inferred rule, one key a question.")
-@click.option("-y", "--yes", is_flag=True, help="Take all inferred rules; say nothing of reviewing them.")
-@click.option("--table", metavar="FILE", help="Write the inferred rules to this Markdown file, for a pull request.")
-@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@input_output.options("goldens written")
+@input_output.options("goldens record")
 def record(
     traces: input_output.NamedTraces,
     *,
@@ -212,9 +192,7 @@ def _asked(number: int, count: int, question: RuleQuestion) -> Answer:
 @goldens.command("try")
 @click.argument("golden_files", nargs=1, metavar="GOLDENS")
 @click.argument("recorded", nargs=-1, metavar="[RUNS]...")
-@click.option("--good", multiple=True, metavar="TRACES", help="Runs that were right; repeatable.")
-@click.option("--bad", multiple=True, metavar="TRACES", help="Runs that were wrong; repeatable.")
-@click.option("--format", "as_format", type=click.Choice(["text", "json"]), default="text", help="Text or JSON.")
+@input_output.options("goldens try")
 def try_(
     golden_files: str, *, recorded: tuple[str, ...], good: tuple[str, ...], bad: tuple[str, ...], as_format: str
 ) -> None:
@@ -252,10 +230,7 @@ def try_(
 
 @goldens.command()
 @click.argument("golden_files", nargs=-1, required=True, metavar="GOLDENS...")
-@click.option(
-    "--traces", "traces", multiple=True, metavar="FILE", help="Traces that should reach every golden; repeatable."
-)
-@click.option("--format", "as_format", type=click.Choice(["text", "json"]), default="text", help="Text or JSON.")
+@input_output.options("goldens check")
 def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: str) -> None:
     """Find probable mistakes in golden sets.
 
@@ -284,8 +259,7 @@ def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: 
 @goldens.command()
 @click.argument("golden_files", nargs=1, metavar="GOLDENS")
 @click.argument("traces", nargs=-1, metavar="[TRACES]...")
-@click.option("--tools", "tools", metavar="FILE", help="Definitions of the tools, in any provider's format.")
-@click.option("--format", "as_format", type=click.Choice(["text", "json"]), default="text", help="Text or JSON.")
+@input_output.options("goldens coverage")
 def coverage(golden_files: str, traces: tuple[str, ...], *, tools: str | None, as_format: str) -> None:
     """Say which tools, parameters, listed values and failures goldens exercise, and what they leave out.
 
@@ -316,13 +290,7 @@ def coverage(golden_files: str, traces: tuple[str, ...], *, tools: str | None, a
 @goldens.command()
 @click.argument("golden_files", nargs=1, metavar="GOLDENS")
 @click.argument("others", nargs=-1, required=True, metavar="OTHER...")
-@click.option(
-    "--format",
-    "as_format",
-    type=click.Choice(["text", "markdown", "json"]),
-    default="text",
-    help="Text (default), Markdown for a pull request, or JSON.",
-)
+@input_output.options("goldens diff")
 @input_output.COLOR
 def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: str) -> None:
     """Compare a golden set with another one, or with traces.
@@ -354,10 +322,7 @@ def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: s
 @goldens.command()
 @click.argument("golden_file", metavar="GOLDENS")
 @input_output.TRACES
-@click.option("-y", "--yes", is_flag=True, help="Accept every difference without asking.")
-@click.option("--extra-calls", is_flag=True, help="Also expect calls and turns on which no score depends yet.")
-@click.option("--pattern-goldens", is_flag=True, help="Also change goldens that stand for several sessions.")
-@click.option("--dry-run", is_flag=True, help="Show what could be accepted, and write nothing.")
+@input_output.options("goldens update")
 @input_output.COLOR
 def update(
     golden_file: str,
@@ -410,12 +375,9 @@ def _left(possible: AcceptableChanges) -> Iterator[str]:
 
 @goldens.command("import")
 @click.argument("file", metavar="FILE")
-@click.option("--from", "source", type=click.Choice(_BENCHMARKS), required=True, help="The benchmark it comes from.")
-@_OUTPUT
-@_NAME
-@click.option("--session-prefix", default="", metavar="TEXT", help="Put this before each id to make a session id.")
-@click.option("--user-calls", is_flag=True, help="tau2: take the calls of the simulated user as well.")
-@click.option("--force", is_flag=True, help="Replace the output if it is there.")
+@input_output.options("goldens import")
+@input_output.options("goldens written")
+@input_output.options("goldens import how")
 def import_(
     file: str, *, source: str, output: str | None, name: str | None, session_prefix: str, user_calls: bool, force: bool
 ) -> None:

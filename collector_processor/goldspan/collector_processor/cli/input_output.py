@@ -8,18 +8,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import tomllib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import click
 
 from goldspan.collector_processor.replay.trace_files import STORED, TraceFiles, trace_files
 from goldspan.scoring.errors import FileError, GoldspanError, SettingsError
-from goldspan.scoring.json_values import json_text
+from goldspan.scoring.json_values import is_dict, json_text
 from goldspan.scoring.wording import Page, printable
 
 if TYPE_CHECKING:
@@ -33,16 +35,34 @@ _WORTH_A_BAR = 4_000_000
 """Bytes of input from which a progress bar is shown."""
 _STEP = 250_000
 
-FORMAT = click.option(
-    "--format", "as_format", type=click.Choice(["table", "json"]), default="table", help="Table (default) or JSON."
-)
-VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Show every session, turn and call.")
-COLOR = click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Colour the table: auto (default) does on a terminal unless NO_COLOR is set.",
-)
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@functools.cache
+def _option_table() -> dict[str, dict[str, dict[str, Any]]]:
+    return tomllib.loads((resources.files("goldspan.collector_processor.cli") / "options.toml").read_text("utf-8"))
+
+
+def options(group: str, **more: Any) -> Callable[[_Command], _Command]:
+    """Add the options of a group in `options.toml`, which has the fields of `click.option` by parameter.
+
+    `more` has what is no text, by parameter too: what reads the option's value, or further fields.
+    """
+
+    def add(command: _Command) -> _Command:
+        for parameter, fields in reversed(_option_table()[group].items()):
+            own = more.get(parameter, {})
+            given = fields | (own if is_dict(own) else {"type": own})
+            names = given.pop("names", [f"--{parameter.replace('_', '-')}"])
+            if "choices" in given:
+                given["type"] = click.Choice(given.pop("choices"))
+            command = click.option(*names, parameter, **given)(command)
+        return command
+
+    return add
+
+
+FORMAT, VERBOSE, COLOR = options("format"), options("verbose"), options("color")
 
 
 @contextlib.contextmanager
@@ -161,19 +181,6 @@ class NamedTraces:
         return [name for name in self.names if STORED.match(name)]
 
 
-_OF_TRACES = (
-    click.argument("traces", nargs=-1, required=True, metavar="TRACES..."),
-    click.option("--since", metavar="TIME", help="Stored traces from this time on, as in 24h; 7d by default."),
-    click.option("--until", metavar="TIME", help="Stored traces before this time, as in 2026-11-20; now by default."),
-    click.option(
-        "--download",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="FOLDER",
-        help="Keep stored traces in this folder; an interrupted run goes on there.",
-    ),
-)
-
-
 def TRACES(command: Callable[..., None]) -> Callable[..., None]:  # noqa: N802 - it stands among the options
     """Add the argument TRACES and the options of stored traces; the command gets a `NamedTraces`."""
 
@@ -186,10 +193,9 @@ def TRACES(command: Callable[..., None]) -> Callable[..., None]:  # noqa: N802 -
             raise click.UsageError("--since, --until and --download are for stored traces, such as phoenix://default")
         command(traces=named, **options)
 
-    wrapped: Callable[..., None] = with_traces
-    for option in reversed(_OF_TRACES):
-        wrapped = option(wrapped)
-    return wrapped
+    folder = click.Path(path_type=Path, file_okay=False)
+    named = click.argument("traces", nargs=-1, required=True, metavar="TRACES...")
+    return named(options("stored traces", download=folder)(with_traces))
 
 
 @contextlib.contextmanager

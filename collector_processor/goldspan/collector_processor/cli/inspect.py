@@ -25,18 +25,7 @@ from goldspan.scoring.wording import listed, printable
 @click.command()
 @input_output.TRACES
 @input_output.FORMAT
-@click.option(
-    "--why",
-    "wanted",
-    metavar="CALL",
-    help="Show where each value of a call came from: a call id, a span id, SESSION#N, or a tool for all its calls.",
-)
-@click.option(
-    "--tools",
-    "tools_file",
-    metavar="FILE",
-    help="With --why: the definitions of the agent's tools as JSON, in place of those in the traces.",
-)
+@input_output.options("inspect")
 @input_output.VERBOSE
 @input_output.COLOR
 def inspect(
@@ -115,8 +104,7 @@ def dialects(context: click.Context, *, as_format: str, color: str) -> None:
 
 @dialects.command()
 @input_output.TRACES
-@click.option("--name", metavar="NAME", help="Name the dialect; else it is named after its attributes.")
-@click.option("-o", "--output", metavar="FOLDER", help="Write a package into this folder, for `pip install FOLDER`.")
+@input_output.options("dialects propose")
 def propose(traces: input_output.NamedTraces, *, name: str | None, output: str | None) -> None:
     """Write a dialect for tool calls that only the shape of their spans tells.
 

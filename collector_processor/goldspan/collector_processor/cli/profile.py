@@ -17,6 +17,7 @@ from goldspan.collector_processor.cli.input_output import (
     end,
     file_errors,
     open_traces,
+    options,
     read_with_progress,
 )
 from goldspan.collector_processor.golden_tools.writing import yaml_text
@@ -60,11 +61,7 @@ def profile() -> None:
 
 @profile.command(name="learn")
 @TRACES
-@click.option("-o", "--output", required=True, metavar="FILE", help="Write the profile to this YAML file.")
-@click.option(
-    "--merge", "others", multiple=True, metavar="FILE", help="Add this profile, of other sessions; repeatable."
-)
-@click.option("--tools", "tools_file", metavar="FILE", help="The definitions of the agent's tools as JSON.")
+@options("profile learn")
 def learn_profile(traces: NamedTraces, *, output: str, others: tuple[str, ...], tools_file: str | None) -> None:
     """Learn from TRACES, right and wrong ones alike: what few sessions do is what deviates.
 
@@ -91,10 +88,7 @@ def learn_profile(traces: NamedTraces, *, output: str, others: tuple[str, ...], 
 
 @profile.command()
 @TRACES
-@click.option("-p", "--profile", "profile_file", required=True, metavar="FILE", help="Keep what is expected here.")
-@click.option("--goldens", "golden_file", metavar="FILE", help="Forbid what is wrong in this golden set.")
-@click.option("--expected", multiple=True, metavar="ARGUMENT", help="Findings of this argument are as they should be.")
-@click.option("--wrong", multiple=True, metavar="ARGUMENT", help="Findings of this argument are mistakes.")
+@options("profile review")
 def review(
     traces: NamedTraces,
     *,

@@ -130,139 +130,27 @@ def _preset_names() -> Iterable[str]:
 
 @click.command()
 @input_output.TRACES
-@click.option(
-    "--goldens",
-    "golden_files",
-    multiple=True,
-    metavar="FILE",
-    help="A golden set; repeatable. Without any, metrics that need no golden score every session.",
-)
-@click.option("--criterion", "criterion_file", metavar="FILE", help="The criterion that golden sets start from.")
-@click.option(
-    "--threshold",
-    type=_score,
-    metavar="SCORE",
-    help="The least score of a turn or a session that passes, in place of what golden sets say; 1 by default.",
-)
-@click.option(
-    "--preset",
-    "preset_name",
-    metavar="NAME",
-    shell_complete=_beginning(_preset_names),
-    help="Score as another system does: axion, uipath, ...",
-)
-@click.option(
-    "--option",
-    "preset_options",
-    type=_preset_option,
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="An option of the preset; repeatable.",
-)
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="NAME[=THRESHOLD]",
-    shell_complete=_beginning(session_metrics.metric_names),
-    help="Score with this metric too: its name, or your own as module:function; repeatable.",
-)
-@click.option(
-    "--sample",
-    type=_share,
-    default=1.0,
-    metavar="SHARE",
-    help="Score this share of the sessions without golden, the same ones on every machine; 1 by default.",
-)
-@click.option(
-    "--tools",
-    "tools_file",
-    metavar="FILE",
-    help="The definitions of the agent's tools as JSON, in place of those in the traces.",
-)
-@click.option(
-    "--judge",
-    "judge_file",
-    metavar="FILE",
-    help="Ask a model about each call: tool_parameter_accuracy, with the model and budget of this YAML or JSON file.",
-)
-@click.option(
-    "--attribute",
-    "named_attributes",
-    multiple=True,
-    metavar="NAME",
-    help="Keep this attribute of the spans with each session, in JSON and tables; repeatable.",
+@input_output.options(
+    "score",
+    threshold=_score,
+    preset_name={"shell_complete": _beginning(_preset_names)},
+    preset_options=_preset_option,
+    metrics={"shell_complete": _beginning(session_metrics.metric_names)},
+    sample=_share,
 )
 @input_output.FORMAT
-@click.option(
-    "--report",
-    "reports",
-    type=_report_file,
-    shell_complete=_beginning(lambda: [f"{kind}=" for kind in REPORT_KINDS]),
-    multiple=True,
-    metavar="KIND=FILE",
-    help=f"Write a report: {', '.join(REPORT_KINDS)}; repeatable.",
-)
-@click.option(
-    "--output",
-    type=_table_file,
-    metavar="FILE",
-    help="Write results as a table, a row for each session, turn, call, argument and metric: FILE.parquet or .arrow.",
-)
-@click.option("--include-values", is_flag=True, help="Have expected and actual values in the table, too.")
-@click.option(
-    "--enriched", type=Path, metavar="FILE", help="Write the spans to this file, with their scores as attributes."
-)
-@click.option("--otlp-endpoint", metavar="URL", help="Send results as events to this OTLP/HTTP endpoint.")
-@click.option(
-    "--events",
-    type=click.Choice(["findings", "failures", "all"]),
-    default="findings",
-    show_default=True,
-    help="Which results --otlp-endpoint and --enriched tell: findings: of metrics without golden only those in which "
-    "something was found; failures: no event of a golden's call that passes either; all.",
-)
-@click.option("--otlp-metrics", is_flag=True, help="Send metrics to the OTLP endpoint as well.")
-@click.option(
-    "--sink",
-    "sinks",
-    type=_sink,
-    multiple=True,
-    metavar="KIND=URL",
-    help="Send scores to Phoenix, MLflow or Langfuse, as in phoenix=http://localhost:6006; repeatable.",
-)
-@click.option("--write-back", is_flag=True, help="Put scores on the stored traces that TRACES names.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="Read and score in so many processes, with the same results; 1 by default.",
-)
-@click.option(
-    "--fail-on",
-    metavar="rare|any|METRIC=SCORE",
-    help="Fail on what metrics without golden found: findings that few sessions have, any at all, or a score below "
-    "this one. Without it they inform.",
-)
-@click.option(
-    "--profile",
-    "profile_file",
-    metavar="FILE",
-    help="What is normal for the agent, by `goldspan profile learn`: deviations are found, generated values known.",
-)
-@click.option("--fail-under", type=_score, metavar="SCORE", help="Fail if the mean session score is lower.")
-@click.option(
-    "--coverage",
-    type=click.Choice([one.value for one in CoverageMode]),
-    default=CoverageMode.STRICT.value,
-    help="strict (default) fails if something could not be evaluated or a golden was never seen; lenient does not.",
-)
-@click.option(
-    "--baseline",
-    "baseline_file",
-    metavar="FILE",
-    help="Fail only on what got worse since this earlier --format json document.",
+@input_output.options(
+    "score output",
+    reports={
+        "type": _report_file,
+        "shell_complete": _beginning(lambda: [f"{kind}=" for kind in REPORT_KINDS]),
+        "help": f"Write a report: {', '.join(REPORT_KINDS)}; repeatable.",
+    },
+    output=_table_file,
+    enriched=Path,
+    sinks=_sink,
+    jobs=click.IntRange(min=1),
+    fail_under=_score,
 )
 @input_output.VERBOSE
 @input_output.COLOR
