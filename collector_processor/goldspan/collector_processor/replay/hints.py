@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from importlib.util import find_spec
 from itertools import chain, islice
 from shlex import quote
@@ -34,102 +36,13 @@ class Hint(NamedTuple):
     helps: str
 
 
-SET_SESSION: dict[str, str] = {
-    "": "set gen_ai.conversation.id on the agent's span.",
-    "dotnet": 'set it on the agent\'s span: Activity.Current?.SetTag("gen_ai.conversation.id", "ID").',
-    "go": (
-        "set it on the agent's span: "
-        'trace.SpanFromContext(ctx).SetAttributes(attribute.String("gen_ai.conversation.id", "ID")).'
-    ),
-    "java": 'set it on the agent\'s span: Span.current().setAttribute("gen_ai.conversation.id", "ID").',
-    "nodejs": 'set it on the agent\'s span: trace.getActiveSpan()?.setAttribute("gen_ai.conversation.id", "ID").',
-    "python": (
-        "with goldspan's span processor in the agent's process, run each turn inside "
-        '`with session_scope("ID"):` (from goldspan.collector_processor); without, set gen_ai.conversation.id on the '
-        "agent's span."
-    ),
-}
-"""What helps with every framework, by language; those that are missing here have the words of `""`."""
-LANGUAGES = {"dotnet": ".NET", "go": "Go", "java": "Java", "nodejs": "JavaScript", "python": "Python"}
-"""The names of languages, by `telemetry.sdk.language`."""
-NOTHING_RECOGNISED = Hint(
-    "no span was recognised as an agent's, a model's or a tool's",
-    "`goldspan dialects` lists what goldspan reads; perhaps the framework is not instrumented yet.",
-)
-NO_TOOL_CALL = Hint(
-    "agents or models were seen, but no tool call",
-    "If the agent has tools, add an instrumentation that writes a span for each of their calls.",
-)
-GENERAL = Advice(
-    arguments=(
-        "Set gen_ai.tool.call.arguments on the tool's span; OpenTelemetry's instrumentations do so with "
-        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY."
-    ),
-    calls=(
-        "Have the models' answers recorded, which tell the tools that were requested; OpenTelemetry's instrumentations "
-        "do so with OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY."
-    ),
-)
-"""The words of OpenTelemetry's conventions, where the language or the framework is not known."""
-
+_TEXTS = tomllib.loads((files("goldspan.collector_processor.replay") / "hints.toml").read_text("utf-8"))
+SET_SESSION: dict[str, str] = _TEXTS["set_session"]
+LANGUAGES: dict[str, str] = _TEXTS["languages"]
+GENERAL = Advice(**_TEXTS["general"])
+HELP: dict[Reason, str] = {Reason(code): text for code, text in _TEXTS["reasons"].items()}
+HELP_WITH_DOUBT: dict[DoubtedFact, str] = {DoubtedFact(code): text for code, text in _TEXTS["doubts"].items()}
 PROPOSE = "`goldspan dialects propose TRACES` writes a dialect that reads them."
-
-HELP: dict[Reason, str] = {
-    Reason.ARGUMENTS_NOT_CAPTURED: "Let the instrumentation write tool arguments on its spans.",
-    Reason.ARGUMENTS_REDACTED: "Let the redaction pass the arguments that goldens name.",
-    Reason.ARGUMENTS_TRUNCATED: (
-        "Raise the limit on attribute values: OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT, and its variant for spans, "
-        "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT."
-    ),
-    Reason.ARGUMENTS_UNPARSABLE: "Record the arguments as a JSON object.",
-    Reason.CALLS_NOT_VISIBLE: "Have the models' answers recorded: `goldspan inspect TRACES` names the switch.",
-    Reason.READING_DOUBTFUL: "`goldspan inspect TRACES` says what was read, and what the telemetry says against it.",
-    Reason.GOLDEN_NEVER_SEEN: (
-        "`goldspan inspect` lists the session ids in the traces; a golden needs exactly the same id."
-    ),
-    Reason.AMBIGUOUS_GOLDEN: "Give the session a golden with its exact id, or make one of the patterns narrower.",
-    Reason.SESSION_AMBIGUOUS: (
-        "Pass the spans of every process that serves the session. Record messages, or give the golden's turns their "
-        "`user` text; if every turn is here, set `turn_join: index`. Of several session ids at one place, name one."
-    ),
-    Reason.SAMPLED_OUT: "Sample every trace while goldens are scored: OTEL_TRACES_SAMPLER=always_on.",
-    Reason.INPUT_MISSING: (
-        "With `turn_join: key` a golden turn is found by its `user` text only: have messages recorded, or join turns "
-        "by `auto` or `index`."
-    ),
-    Reason.INCOMPLETE: "Pass all files of the session to one command.",
-    Reason.EVALUATOR_ERROR: "The error is in the metric, not in the traces.",
-}
-"""What helps where the dialect has no advice of its own. Reasons that the telemetry does not cause have no entry."""
-
-
-_NOT_SCORED = "Such turns are not evaluated. Look at them: both sides are listed. A dialect for these spans settles it."
-HELP_WITH_DOUBT: Mapping[DoubtedFact, str] = {
-    DoubtedFact.CALLS: _NOT_SCORED,
-    DoubtedFact.TURNS: (
-        "Such turns are not evaluated. Give all spans of a conversation one session id, and each turn a root span: "
-        "both sides are listed with the turn."
-    ),
-    DoubtedFact.ARGUMENTS: _NOT_SCORED,
-    DoubtedFact.BATCH: "Such turns are scored. `parallel_calls: in_order` in the criterion makes no use of batches.",
-    DoubtedFact.FAILURE: "Such turns are scored: failed calls are calls. Findings about failures may be wrong.",
-    DoubtedFact.SESSION: "Name the attribute among the session keys, if it holds the id of a session.",
-}
-"""What helps where the telemetry contradicts what was read."""
-
-_HELP_WITH_INPUT = {
-    "tool_parameter_schema": (
-        "Have tool definitions recorded (gen_ai.tool.definitions), or pass them with `--tools FILE`."
-    ),
-    GROUNDING: "Have messages recorded: most instrumentations write them with the switch for arguments.",
-}
-"""What helps where a metric that needs no golden lacks its input."""
-
-_WITHOUT_TABLES = Hint(
-    "names of countries, currencies, cities and months in other languages are not known",
-    "values written for them, such as EUR for \"euros\", count as invented: pip install 'goldspan[grounding]'.",
-)
-"""What grounding says of values, where the libraries with the tables are not installed."""
 
 
 def advice_of(dialect: Dialect) -> tuple[Advice, ...]:
@@ -215,9 +128,9 @@ def hints_for_traces(
     advisor = Advisor(registry)
     yield from _hints_of_unread_ids(shaped)
     if not shaped and not dialects:
-        yield NOTHING_RECOGNISED
+        yield Hint(**_TEXTS["nothing_recognised"])
     elif not calls and not any(_has_models(turn, writers) for turn in hidden):
-        yield NO_TOOL_CALL
+        yield Hint(**_TEXTS["no_tool_call"])
     lacking = list(chain.from_iterable(turn.calls for turn in turns if not _has_arguments_elsewhere(turn)))
     for (capture, dialect, helps), count in _unknown_arguments(lacking, writers, advisor).items():
         yield Hint(f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})", helps)
@@ -369,7 +282,7 @@ def _hints_of_grounding(result: ScoringResult) -> Iterator[Hint]:
         helps = f"`goldspan inspect --why {named} TRACES` shows where each of its values came from."
         yield Hint(f"a call of {printable(call.name)} in {printable(place.name)}", helps)
         if not all(map(find_spec, ("airportsdata", "babel", "pycountry"))):
-            yield _WITHOUT_TABLES
+            yield Hint(**_TEXTS["without_tables"])
 
 
 def _hints_of_metrics(result: ScoringResult, advice: ArgumentAdvice) -> Iterator[Hint]:
@@ -378,7 +291,7 @@ def _hints_of_metrics(result: ScoringResult, advice: ArgumentAdvice) -> Iterator
     for one in metric_totals(result):
         for reason, count in one.not_evaluated.items():
             if reason is Reason.INPUT_MISSING and one.name in MISSING_INPUT:
-                yield Hint(f"{MISSING_INPUT[one.name]} ({counted(count, one.unit)})", _HELP_WITH_INPUT[one.name])
+                yield Hint(f"{MISSING_INPUT[one.name]} ({counted(count, one.unit)})", _TEXTS["missing_input"][one.name])
             else:
                 most[reason] = max(most[reason], count)
     for reason in filter(HELP.__contains__, most):
