@@ -6,7 +6,8 @@ import pytest
 
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.metrics.repetition import ToolCallRepetition
-from goldspan.scoring.result_words import DOUBT_WORDS, doubt_document, doubt_words
+from goldspan.scoring.names_on_use import texts_beside
+from goldspan.scoring.result_words import doubt_document, doubt_words
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.session_score import score_run
 from goldspan.scoring.sessions import Doubt, DoubtedFact, Session, SpanRef, ToolCall, Turn
@@ -75,7 +76,7 @@ def test_metrics_of_calls_judge_calls_that_are_known(fact: str, judged: bool) ->
     assert judged or found.reason == "reading_doubtful"
 
 
-@pytest.mark.parametrize("code", DOUBT_WORDS)
+@pytest.mark.parametrize("code", texts_beside("goldspan.scoring", "result_words.toml")["doubts"])
 def test_each_doubt_says_both_sides_and_no_value(code: str) -> None:
     one = Doubt(code, DoubtedFact.CALLS, (SpanRef("t", "s"),), ("a", "b\n", "c", "d", "e"), "generic")
     text, document = doubt_words(one), doubt_document(one)

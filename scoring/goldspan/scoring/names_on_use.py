@@ -1,4 +1,6 @@
-"""Public names of a package, each imported when it is first used: an agent does not load what only a gateway needs.
+"""What a package offers without loading it: public names, imported when first used, and texts in files beside modules.
+
+An agent so does not load what only a gateway needs.
 
 A package lists them in `__init__.pyi`, as its type checkers read them:
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -39,3 +42,13 @@ def names_on_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
     listed: list[str] = ast.literal_eval(listing.value) if isinstance(listing, ast.Assign) else []
     return on_use, lambda: sorted({*known, *modules}), listed
+
+
+@cache
+def texts_beside(package: str, file: str) -> dict[str, Any]:
+    """Return what a TOML file beside the modules of a package holds: texts that are no code."""
+    # Imported when a text is asked for: scoring alone shows none.
+    import tomllib  # noqa: PLC0415
+    from importlib.resources import files  # noqa: PLC0415
+
+    return tomllib.loads((files(package) / file).read_text("utf-8"))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from goldspan.scoring.goldens.golden import ExpectedCall, GoldenTurn, key_of, ke
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name, shown_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
 from goldspan.scoring.matchers.reading import matches
+from goldspan.scoring.names_on_use import texts_beside
 from goldspan.scoring.results import (
     REPEATED,
     ArgumentOutcome,
@@ -51,6 +52,11 @@ _LONGEST_KEY = 60
 """Cells of what a user said, where it is the key of a golden."""
 _LONGEST_ERROR = 40
 """Cells of an error in the note of a call; its facts have all of it."""
+
+
+def _words(what: str) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", texts_beside("goldspan.scoring", "result_words.toml")[what])
+
 
 # What went wrong, one thing at a time.
 
@@ -118,33 +124,9 @@ def _mistake(one: verdict.Difference) -> SessionMistake:
     )
 
 
-_KIND_WORDS = {
-    "none": "no origin",
-    "missing": "not passed",
-    "unknown": "not declared",
-    "unknown_tool": "not declared",
-    "unparsable": "not readable",
-    "type": "wrong type",
-    "enum": "not in the enum",
-    "format": "wrong format",
-    "value": "breaks the schema",
-    "identical": "repeated",
-    "retry_unchanged": "retried unchanged",
-    "loop": "looped",
-    "no": "not accurate",
-    "not_passed": "not passed",
-    "passed": "unusual argument",
-    "origin": "no origin",
-    "usual_origin": "no origin",
-    "shape": "unusual form",
-    "sign": "unusual sign",
-    "equals": "differs from its source",
-}
-
-
 def kind_words(finding: verdict.Finding) -> str:
     """Return the kind of a finding in a few words; a metric of one's own has its own words."""
-    return _KIND_WORDS.get(finding.kind, finding.kind.replace("_", " "))
+    return _words("kinds").get(finding.kind) or finding.kind.replace("_", " ")
 
 
 def finding_name(call: verdict.MetricCall, finding: verdict.Finding) -> str:
@@ -350,40 +332,13 @@ def session_facts(session: SessionWords) -> Iterator[str]:
 
 # Doubts: what a turn was read as, and what its telemetry says.
 
-DOUBT_WORDS: Mapping[str, tuple[str, str]] = {
-    "requested_not_read": ("no call of {names} was read", "a model asked for it"),
-    "answered_not_read": ("all calls were read", "a model was given results of others"),
-    "executed_not_requested": ("{names} ran as often as spans say", "the models of the turn asked for less"),
-    "called_again": ("the turn has no calls", "its model was called again, and no answer tells what for"),
-    "handed_over": ("{names} was requested and not executed", "it is named like a hand-off, and others ran"),
-    "ran_in_another_turn": ("{names} belongs to this turn", "another turn of the session has the same call"),
-    "read_twice": ("{names} were read as separate calls", "their spans say the same"),
-    "begins_with_results": ("a turn begins here", "its model was given results that it never asked for"),
-    "several_user_messages": ("this is one turn", "a later model call was given one more message of the user"),
-    "several_conversations": ("this is one turn", "one agent's model calls have histories of different conversations"),
-    "others_within": ("this agent's span is a turn without calls", "models or tools of other turns ran within it"),
-    "several_agent_runs": ("this is one turn", "one agent was told different things by a user, one after the other"),
-    "arguments_in_request": ("the arguments of {names} are not known", "the model's request has them"),
-    "arguments_on_span": ("the arguments of {names} are not known", "an object stands where its span has arguments"),
-    "arguments_in_envelope": ("{names} has the arguments of its span", "these hold `kwargs`: an envelope, perhaps"),
-    "other_arguments": ("{names} has the arguments of its span", "the model asked for arguments of other names"),
-    "batch_of_request": ("{names} are read as parallel, or as not", "the responses of the model say otherwise"),
-    "order_of_results": (
-        "{names} were asked for in this order",
-        "the results of the last were given to who asked first",
-    ),
-    "result_is_error": ("{names} did not fail", "what it returned names an error"),
-    "failed_with_result": ("{names} failed", "only the status of its span says so, and it returned a result"),
-    "session_id_unread": ("the session has no id", "{names} looks like one"),
-}
-"""By code, what was read and what the telemetry says against it."""
 _MOST_NAMES = 4
 
 
 def doubt_sides(doubt: Doubt) -> tuple[str, str]:
     """Return what was read, and what the telemetry says against it."""
     names = wording.listed(map(shown_name, doubt.names), _MOST_NAMES)
-    read, told = DOUBT_WORDS[doubt.code]
+    read, told = _words("doubts")[doubt.code]
     return wording.printable(read.format(names=names)), wording.printable(told.format(names=names))
 
 

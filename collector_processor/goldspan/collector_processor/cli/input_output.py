@@ -8,11 +8,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-import tomllib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -22,6 +20,7 @@ import click
 from goldspan.collector_processor.replay.trace_files import STORED, TraceFiles, trace_files
 from goldspan.scoring.errors import FileError, GoldspanError, SettingsError
 from goldspan.scoring.json_values import is_dict, json_text
+from goldspan.scoring.names_on_use import texts_beside
 from goldspan.scoring.wording import Page, printable
 
 if TYPE_CHECKING:
@@ -38,19 +37,15 @@ _STEP = 250_000
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-@functools.cache
-def _option_table() -> dict[str, dict[str, dict[str, Any]]]:
-    return tomllib.loads((resources.files("goldspan.collector_processor.cli") / "options.toml").read_text("utf-8"))
-
-
 def options(group: str, **more: Any) -> Callable[[_Command], _Command]:
     """Add the options of a group in `options.toml`, which has the fields of `click.option` by parameter.
 
     `more` has what is no text, by parameter too: what reads the option's value, or further fields.
     """
+    table = texts_beside("goldspan.collector_processor.cli", "options.toml")[group]
 
     def add(command: _Command) -> _Command:
-        for parameter, fields in reversed(_option_table()[group].items()):
+        for parameter, fields in reversed(table.items()):
             own = more.get(parameter, {})
             given = fields | (own if is_dict(own) else {"type": own})
             names = given.pop("names", [f"--{parameter.replace('_', '-')}"])

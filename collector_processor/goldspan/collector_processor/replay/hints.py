@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from importlib.util import find_spec
 from itertools import chain, islice
 from shlex import quote
@@ -16,6 +14,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS, Stack, advice_for, built_in_advice
 from goldspan.mappers.span_facts import Role
+from goldspan.scoring.names_on_use import texts_beside
 from goldspan.scoring.result_words import CAPTURE_WORDS, GROUNDING, MISSING_INPUT, judged_calls
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, DoubtedFact, Session, ToolCall, Turn
@@ -36,7 +35,7 @@ class Hint(NamedTuple):
     helps: str
 
 
-_TEXTS = tomllib.loads((files("goldspan.collector_processor.replay") / "hints.toml").read_text("utf-8"))
+_TEXTS = texts_beside("goldspan.collector_processor.replay", "hints.toml")
 SET_SESSION: dict[str, str] = _TEXTS["set_session"]
 LANGUAGES: dict[str, str] = _TEXTS["languages"]
 GENERAL = Advice(**_TEXTS["general"])

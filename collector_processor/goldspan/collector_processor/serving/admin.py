@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, Metric, ProcessCollector, generate_latest
@@ -22,6 +20,7 @@ from goldspan.collector_processor.engine.reading_policy import SeenSession
 from goldspan.collector_processor.serving import http_server
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.json_values import escaped
+from goldspan.scoring.names_on_use import texts_beside
 from goldspan.scoring.results import TurnResult
 from goldspan.scoring.verdict import Label, MetricCall, MetricResult, MetricTurn
 
@@ -34,7 +33,7 @@ as in Prometheus' text format. Any other name is a gauge.
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 """The content type of the text."""
-_TEXTS = tomllib.loads((files("goldspan.collector_processor.serving") / "metrics_help.toml").read_text("utf-8"))
+_TEXTS = texts_beside("goldspan.collector_processor.serving", "metrics_help.toml")
 HELP: Mapping[str, str] = _TEXTS["gateway"]
 """The help text of each metric, by name."""
 STREAM_HELP: Mapping[str, str] = _TEXTS["stream"] | {name: HELP[name] for name in _TEXTS["shared"]["names"]}

@@ -24,6 +24,7 @@ from goldspan.scoring.messages import as_text
 from goldspan.scoring.metrics.argument_profile import Profile, ToolParameterProfile
 from goldspan.scoring.metrics.grounding import GENERATED, ToolParameterGrounding
 from goldspan.scoring.metrics.schema import declared_tools
+from goldspan.scoring.names_on_use import texts_beside
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.tool_definitions import ToolDefinition, of_agent, tools_in
 from goldspan.scoring.verdict import REASON_TEXT, Finding, MetricScore, Range, Reason, arguments_of, why_not_known
@@ -126,11 +127,7 @@ that is assumed, comes from nowhere as few do, or deviates from the profile."""
 @cache
 def preset_prompt(preset: JudgePreset) -> tuple[str, ToolDefinition]:
     """Return what a preset tells the judge, and the form of its answers: `judge_prompts.toml` has both."""
-    # Imported when a model is asked: no other metric needs a file.
-    import tomllib  # noqa: PLC0415
-    from importlib.resources import files  # noqa: PLC0415
-
-    written = tomllib.loads((files("goldspan.scoring.metrics") / "judge_prompts.toml").read_text("utf-8"))[preset]
+    written = texts_beside("goldspan.scoring.metrics", "judge_prompts.toml")[preset]
     return written["system"], ToolDefinition(**written["tool"])
 
 

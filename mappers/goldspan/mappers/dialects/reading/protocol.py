@@ -14,6 +14,7 @@ from msgspec import Struct
 from goldspan.mappers.span_facts import ContextFacts, LogFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import Attributes, LogView, SpanView
 from goldspan.scoring.json_values import is_list
+from goldspan.scoring.names_on_use import texts_beside
 from goldspan.scoring.sessions import NO_CONTENT, Content
 
 
@@ -151,11 +152,7 @@ class Advice:
 @cache
 def built_in_advice() -> Mapping[str, tuple[Advice, ...]]:
     """Return the advice of goldspan's own dialects, by name: `advice.toml` beside them has it."""
-    # Imported when something is missing: agents read no advice.
-    import tomllib  # noqa: PLC0415
-    from importlib.resources import files  # noqa: PLC0415
-
-    written = tomllib.loads((files("goldspan.mappers.dialects") / "advice.toml").read_text("utf-8"))
+    written = texts_beside("goldspan.mappers.dialects", "advice.toml")
     return {dialect: tuple(map(_advice, advice)) for dialect, advice in written.items()}
 
 
