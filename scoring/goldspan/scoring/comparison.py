@@ -293,8 +293,7 @@ _UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6), (10**20, 10**9))
 """Unix time below the first number has so many of its unit in a second: it is in seconds until the year 5138."""
 _LONGEST_TIME = 80
 _HOUR, _DAY = 3_600, 86_400
-_EPOCH = 719_163
-"""Number of 1970-01-01, where 0001-01-01 is day 1."""
+_EPOCH = 719_163  # number of 1970-01-01, where 0001-01-01 is day 1
 _MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 

@@ -161,8 +161,7 @@ def loads(text: str) -> Any:
         return json.loads(text)  # it knows more: NaN, lone surrogates, numbers of any size
 
 
-_LAYERS = 3
-"""How often JSON text may be written as JSON text again."""
+_LAYERS = 3  # how often JSON text may be written as JSON text again
 _REPR = re.compile(r"[A-Za-z_][\w.]*\((?:\w+=|\[|\{|'|\))|[A-Za-z_]\w*=(?:['\"\[{]|[A-Z][\w.]*\()")
 """How Python writes an object, with or without its class."""
 

@@ -139,10 +139,8 @@ def _plain_parts(parts: list[Any]) -> tuple[list[str], list[MessageRequest], lis
 
 # Which values are messages.
 
-_DEEPEST = 8
-"""Lists and envelopes around a message."""
-_MOST_KEYS = 64
-"""Keys of an envelope that are looked at."""
+_DEEPEST = 8  # lists and envelopes around a message
+_MOST_KEYS = 64  # keys of an envelope that are looked at
 _NO_MESSAGES = frozenset(
     {
         *("tools", "functions", "tool_choice", "definitions", "tool_definitions", "metadata", "usage", "schema"),
@@ -276,8 +274,7 @@ _ROLES = {
     "developer": "system",
     "function": "tool",
 }
-_NO_ROLE = frozenset({"function"})
-"""Types of parts that are roles elsewhere."""
+_NO_ROLE = frozenset({"function"})  # types of parts that are roles elsewhere
 
 
 def role_of(message: Mapping[str, Any]) -> str:
@@ -377,8 +374,7 @@ _WRAPPER_KEYS = frozenset(_WRAPPERS)
 _CALLS = frozenset(_CALL_KEYS)
 _NAMES = ("name", "toolName", "tool_name", "tool.name")
 _ARGUMENTS = ("arguments", "input", "args", "tool_kwargs", "tool.args")
-_ANSWERED = ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId")
-"""How a message names the call that it answers."""
+_ANSWERED = ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId")  # how a message names the call that it answers
 _IDS = (*_ANSWERED, "call_id", "ref", "tool_id", "id")
 
 

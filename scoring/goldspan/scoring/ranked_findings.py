@@ -36,8 +36,7 @@ _SEVERITY_OF_DEVIATION = {
     "equals": 0.5,
 }
 SYSTEMATIC_WORDS = "most sessions have it, so it tells of the agent and not of a mistake"
-_WEAK = frozenset((REPETITION,))
-"""Metrics whose findings right sessions have as often: a rare one fails nothing."""
+_WEAK = frozenset((REPETITION,))  # metrics whose findings right sessions have as often: a rare one fails nothing
 
 
 class Place(NamedTuple):
@@ -147,8 +146,7 @@ class RankedFindings(Struct, frozen=True):
         }
 
 
-_Key = tuple[str, str, str, str]
-"""Metric, agent, argument and kind."""
+_Key = tuple[str, str, str, str]  # metric, agent, argument and kind
 
 
 def rank_findings(results: Sequence[SessionResult]) -> RankedFindings:

@@ -48,10 +48,8 @@ MISSING_INPUT = {
 """What `input_missing` means for metrics that need no golden."""
 _NOT_EXPECTED, _FORBIDDEN = "not expected", "forbidden, but called"
 _MOST_DIFFERENCES = 4
-_LONGEST_KEY = 60
-"""Cells of what a user said, where it is the key of a golden."""
-_LONGEST_ERROR = 40
-"""Cells of an error in the note of a call; its facts have all of it."""
+_LONGEST_KEY = 60  # cells of what a user said, where it is the key of a golden
+_LONGEST_ERROR = 40  # cells of an error in the note of a call; its facts have all of it
 
 
 def _words(what: str) -> Mapping[str, Any]:
@@ -539,8 +537,7 @@ def user_text_differs(expected: GoldenTurn, actual: Turn) -> bool:
     return key is not None and key[0] == "user text" and key not in keys and any(kind == key[0] for kind, _ in keys)
 
 
-_LIKE = 0.6
-"""The share of two texts of the user that is the same in texts that are nearly one."""
+_LIKE = 0.6  # the share of two texts of the user that is the same in texts that are nearly one
 
 
 def user_text_note(session: SessionResult | None, turn: TurnResult) -> str:

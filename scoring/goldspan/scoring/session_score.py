@@ -272,8 +272,7 @@ class TurnScorer:
             self._history.record(index, {} if score is None else score.result.aligned_calls())
 
 
-_NEAR = 20
-"""A turn is compared with so many golden turns on each side, so that long goldens cost no more."""
+_NEAR = 20  # a turn is compared with so many golden turns on each side, so that long goldens cost no more
 
 
 def score_turns(
@@ -456,8 +455,7 @@ class IncrementalScore:
     """Scores one run while it grows, by one golden and criterion; the run stays complete, or stays incomplete."""
 
     def __init__(self) -> None:
-        self._named = IncrementalList[Turn]()
-        """The turns with the golden's names of tools, if it has aliases."""
+        self._named = IncrementalList[Turn]()  # the turns with the golden's names of tools, if it has aliases
         self._so_far = IncrementalList[InStep]()
         self._scores: list[turn_score.TurnScore] = []
         """Those of the last result, in its order; then what they come to, and their results."""

@@ -27,8 +27,7 @@ _SCHEMAS = (
     "schema",
 )
 """Keys of the parameters' schema: OpenAI, Google, Anthropic, MCP and Bedrock, Vercel."""
-_SEPARATORS = ("-", ".", "_", "/", ":")
-"""Between the name of a tool and that of its server, plugin or class."""
+_SEPARATORS = ("-", ".", "_", "/", ":")  # between the name of a tool and that of its server, plugin or class
 _DEEPEST = 6
 _MOST_DEFINITIONS = 2_000
 _READ_ONLY = "readOnlyHint"

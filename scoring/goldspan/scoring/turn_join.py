@@ -318,11 +318,9 @@ class SplitRuns:
         self._last = key_of(golden.turns[-1]) if golden.turns else None
         self._begins = None if self._last is None else key_of(golden.turns[0])
         self._clues = IncrementalList[TurnClues]()
-        self._starts = [0]
-        """Where each run begins, as far as the turns were looked at."""
+        self._starts = [0]  # where each run begins, as far as the turns were looked at
         self._looked_at = 0
-        self._seen: _SeenTurns | None = None
-        """The turns of the last run."""
+        self._seen: _SeenTurns | None = None  # the turns of the last run
         self._runs: list[Session] = []
 
     def update(self, session: Session) -> list[Session]:

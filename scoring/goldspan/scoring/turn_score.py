@@ -50,8 +50,7 @@ _CAPTURED, _PASS, _FAIL = Capture.CAPTURED, Label.PASS, Label.FAIL
 _WORST_TO_BEST = (Label.FAIL, Label.NOT_EVALUATED, Label.PASS)
 OTHER_WRITES = ExpectedCall(ANY_TOOL, forbidden=True)
 """Stands for every writing call that is not expected, where a criterion forbids these."""
-_NEAR_MISS_CANDIDATES = 200
-"""Maximum number of unaligned calls of one tool to search for near misses."""
+_NEAR_MISS_CANDIDATES = 200  # maximum number of unaligned calls of one tool to search for near misses
 
 
 class ExpectedTurn(Struct, frozen=True, gc=False):

@@ -317,8 +317,7 @@ def _both(expected: JsonValue, actual: JsonValue) -> str:
 
 # Two values that differ as JSON may mean the same.
 
-_NEAR = Fraction(1, 1_000_000)
-"""The share of the greater number by which numbers differ that a computation has rounded."""
+_NEAR = Fraction(1, 1_000_000)  # the share of the greater number by which numbers differ that a computation has rounded
 
 
 def value_hint(expected: JsonValue, actual: JsonValue, parts: tuple[str, ...] = ()) -> str:
@@ -382,8 +381,7 @@ _LOOSER = (
 """Why a value may mean the same, and the matcher that accepts it."""
 
 
-_UNIX_TIME = 10**8
-"""Least number that a hint takes for Unix time: in seconds, March 1973."""
+_UNIX_TIME = 10**8  # least number that a hint takes for Unix time: in seconds, March 1973
 
 
 def _near_numbers(expected: float, actual: float) -> str:

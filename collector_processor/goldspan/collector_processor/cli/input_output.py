@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 UNUSABLE = 2
 """The exit code of wrong usage, and of a named file that yields no record."""
-_WORTH_A_BAR = 4_000_000
-"""Bytes of input from which a progress bar is shown."""
+_WORTH_A_BAR = 4_000_000  # bytes of input from which a progress bar is shown
 _STEP = 250_000
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -79,8 +79,7 @@ def _no_such_call(wanted: str, found: Inspection) -> str:
     )
 
 
-_MOST_SPANS = 20_000
-"""Spans that a proposal is compared with."""
+_MOST_SPANS = 20_000  # spans that a proposal is compared with
 
 
 @click.group(invoke_without_command=True)

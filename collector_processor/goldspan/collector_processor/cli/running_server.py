@@ -15,10 +15,8 @@ from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.wording import counted, listed, printable
 
 _TIMEOUT = 10.0
-_STALLED = 30.0
-"""Seconds without a delivery after which `DownstreamAway` fires."""
-_NEARLY_FULL = 0.7
-"""Of the journal's limit; from three quarters on, requests are refused."""
+_STALLED = 30.0  # seconds without a delivery after which `DownstreamAway` fires
+_NEARLY_FULL = 0.7  # of the journal's limit; from three quarters on, requests are refused
 _MIB = 1 << 20
 Add = Callable[..., object]
 """Takes a label, a text, and hints: what was seen, and what helps."""

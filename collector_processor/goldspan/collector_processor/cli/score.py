@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from goldspan.collector_processor.judge.judging import Judge
     from goldspan.collector_processor.report.model import Report
 
-_ROWS_A_GROUP = 50_000
-"""Rows that are in memory at once, and in one row group of the file."""
+_ROWS_A_GROUP = 50_000  # rows that are in memory at once, and in one row group of the file
 _SINK_KINDS = ("phoenix", "mlflow", "langfuse")
 
 

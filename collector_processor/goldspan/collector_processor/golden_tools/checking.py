@@ -40,8 +40,7 @@ _SAYS_SO = frozenset({"$absent", "$from_result", "$ignore", LITERAL, "$not", "$p
 """Matchers that match much because they are asked to, or cannot be tried out."""
 _MOST_PATTERNS = 1_000
 _ANY = "*"
-_EXAMPLES = "x0aZ-_.~1b"
-"""Characters tried where a pattern leaves one open."""
+_EXAMPLES = "x0aZ-_.~1b"  # characters tried where a pattern leaves one open
 
 
 CODES = (
@@ -178,8 +177,7 @@ def _in_criteria(golden_set: GoldenSet) -> Iterator[GoldenRemark]:
             yield GoldenRemark("names_only", golden.source, "", "no call has `args`: only names are judged")
 
 
-_Found = tuple[str, ValuePath, str]
-"""Code, place and message."""
+_Found = tuple[str, ValuePath, str]  # code, place and message
 
 
 def _in_fields(fields: Mapping[str, Any], where: ValuePath) -> Iterator[_Found]:

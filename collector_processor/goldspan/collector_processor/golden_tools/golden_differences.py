@@ -373,8 +373,7 @@ def _changes_of_calls(at: Change, golden: Golden, expected: GoldenTurn | None, r
     yield from _unexpected_calls(at, result, criterion, pairs, missing)
 
 
-_Pairs = list[tuple[int, int]]
-"""Positions of expected calls, each with that of the call that was made for it."""
+_Pairs = list[tuple[int, int]]  # positions of expected calls, each with that of the call that was made for it
 
 
 def _call_difference(

@@ -28,10 +28,8 @@ from goldspan.scoring.sessions import JsonValue, Session, ToolCall
 from goldspan.scoring.verdict import MetricResult, Reason
 from goldspan.scoring.wording import counted, listed
 
-_ALIKE = 0.5
-"""Two first texts are alike if they share this part of all their words."""
-_USUAL = 3
-"""A value is usual that so many sessions pass, if they are a tenth of all that pass one."""
+_ALIKE = 0.5  # two first texts are alike if they share this part of all their words
+_USUAL = 3  # a value is usual that so many sessions pass, if they are a tenth of all that pass one
 _SCHEMA, _GROUNDING = "tool_parameter_schema", "tool_parameter_grounding"
 
 

@@ -28,8 +28,7 @@ from goldspan.scoring.wording import counted
 
 PRESENT: JsonValue = {"$present": True}
 """What stands for a value that is not to be written: the argument is there, whatever its value."""
-_SHORTEST_SECRET = 4
-"""Shorter values stand in any text."""
+_SHORTEST_SECRET = 4  # shorter values stand in any text
 
 
 class Notice(NamedTuple):

@@ -26,13 +26,11 @@ WIDTH = 110
 """Columns that a call on one line may take."""
 _IN_BLOCKS = frozenset({"goldens", "turns", "calls", "parallel", "any_of"})
 """Fields whose lists stand one item a line, wherever they are not part of arguments."""
-_OF_VALUES = frozenset({"args", "criterion", "attribute", "result"})
-"""Fields below which nothing is the format's own."""
+_OF_VALUES = frozenset({"args", "criterion", "attribute", "result"})  # fields below which nothing is the format's own
 _PLAIN = re.compile(r"\$?[^\W\d_][\w./@+-]*(?: [\w./@+-]+)*")
 _OTHER_MEANING = re.compile(r"y|n|yes|no|on|off|true|false|null|none|nan|inf|infinity", re.IGNORECASE)
 """Words that some version of YAML, or some tool around it, does not take for text."""
-_LONGEST_KEY = 1000
-"""YAML takes no more than 1024 characters before the colon, unless `?` announces the key."""
+_LONGEST_KEY = 1000  # YAML takes no more than 1024 characters before the colon, unless `?` announces the key
 
 
 def yaml_text(document: JsonValue, comments: Comments | None = None, header: Sequence[str] = ()) -> str:
@@ -165,8 +163,7 @@ def _holds_literal(value: JsonValue) -> bool:
 
 
 _MAX_DIGITS = 4_000
-_DEEPEST = MAX_DEPTH - 20
-"""Arguments stand some levels deep themselves."""
+_DEEPEST = MAX_DEPTH - 20  # arguments stand some levels deep themselves
 
 
 def is_json(value: Any, depth: int = 0) -> bool:

@@ -34,8 +34,7 @@ from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import MetricScore, Range
 
 _MAX_IN_MEMORY = 10_000
-_SECONDS_LOCKED = 2.0
-"""How long one process waits for another that writes."""
+_SECONDS_LOCKED = 2.0  # how long one process waits for another that writes
 
 
 class AnswerCache:
@@ -98,12 +97,9 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 _FIRST_PAUSE = 0.5
-_SHORTEST = 0.01
-"""Seconds of a request where the budget has less."""
-_FAILURES_IN_A_ROW = 5
-"""After so many questions in a row without a reply the model is not asked for a while."""
-_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
-"""Seconds for which it is not asked then, doubled each time until it replies."""
+_SHORTEST = 0.01  # seconds of a request where the budget has less
+_FAILURES_IN_A_ROW = 5  # after so many questions in a row without a reply the model is not asked for a while
+_PAUSE, _LONGEST_PAUSE = 5.0, 60.0  # seconds for which it is not asked then, doubled each time until it replies
 _CHARACTERS_A_TOKEN = 4
 
 
@@ -116,8 +112,7 @@ class JudgeUsage:
         self._waiting, self._since = 0, 0.0
         self._seconds = 0.0
         self._renewed: float | None = None
-        self._before = (0, 0, 0.0)
-        """Calls, tokens and seconds when the budget was last there again."""
+        self._before = (0, 0, 0.0)  # calls, tokens and seconds when the budget was last there again
         self.questions = 0
         """Questions, whoever answered."""
         self.from_cache = 0

@@ -167,8 +167,7 @@ def _described(detail: Any) -> tuple[documents.ValuePath, str]:
     return where, f"found {found}: {detail['msg']}"
 
 
-_MAX_SAID = 300
-"""Characters of what a server said about an error."""
+_MAX_SAID = 300  # characters of what a server said about an error
 _RETRIED = frozenset((408, 409, 425, 429))
 _T = TypeVar("_T")
 

@@ -96,11 +96,9 @@ class _Source(NamedTuple):
     """Where an assertion's golden is to be found."""
 
     goldens: GoldenIndex
-    name: str
-    """The golden's name."""
+    name: str  # the golden's name
     file: Path | None = None
-    by_id: bool = True
-    """Whether goldens of the session ids in the spans will do, if none has the name."""
+    by_id: bool = True  # whether goldens of the session ids in the spans will do, if none has the name
 
     @property
     def golden(self) -> Golden | None:

@@ -325,12 +325,9 @@ class PytestRun:
         self._config = config
         self._goldens: dict[Path, GoldenIndex] = {}
         self._judged: list[tuple[_Place, ScoringResult]] = []
-        self._seen: dict[tuple[_Place, Path, str], Seen] = {}
-        """The last assertion of a test about a golden counts."""
-        self._used: dict[Path, set[str]] = {}
-        """Names of goldens, by file."""
-        self._names: set[str] = set()
-        """Of goldens that a test may use, whether it ran or not."""
+        self._seen: dict[tuple[_Place, Path, str], Seen] = {}  # the last assertion of a test about a golden counts
+        self._used: dict[Path, set[str]] = {}  # names of goldens, by file
+        self._names: set[str] = set()  # of goldens that a test may use, whether it ran or not
         self._said: list[tuple[str, str]] = []
 
     def goldens(self, file: Path) -> GoldenIndex:

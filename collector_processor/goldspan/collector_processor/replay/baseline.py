@@ -30,8 +30,7 @@ from goldspan.scoring.verdict import REASON_TEXT, Label, MetricResult, MetricVer
 from goldspan.scoring.wording import counted, printable, score_text
 
 _MOST_PARTS = 3
-_GoldenKey = tuple[str, str, str]
-"""Golden set without version, golden, metric."""
+_GoldenKey = tuple[str, str, str]  # golden set without version, golden, metric
 
 
 def decide_against(

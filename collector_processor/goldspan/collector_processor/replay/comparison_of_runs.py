@@ -161,8 +161,7 @@ class Side(NamedTuple):
 
 
 _ByTask = Mapping[ComparedTask, Sequence[ScoredSession]]
-_Numbers = dict[ComparedTask, float]
-"""One number from 0 to 1 for each task."""
+_Numbers = dict[ComparedTask, float]  # one number from 0 to 1 for each task
 
 
 def pair(before: Iterable[ScoredSession], after: Iterable[ScoredSession]) -> tuple[_ByTask, _ByTask]:
@@ -249,8 +248,7 @@ def _row(name: str, before: _Numbers, after: _Numbers) -> ComparedRow | None:
 
 
 _Place = tuple[object, ...]
-_Found = Iterator[tuple[str, _Place, float]]
-"""What a row is named, the place in a session, and the number there."""
+_Found = Iterator[tuple[str, _Place, float]]  # what a row is named, the place in a session, and the number there
 
 
 def _family(

@@ -21,8 +21,7 @@ from goldspan.mappers.spans import SpanView
 from goldspan.scoring.sessions import Capture, Session, SpanRef, ToolCall
 from goldspan.scoring.wording import counted
 
-_MOST_SPANS = 20_000
-"""Spans whose session attributes are looked at."""
+_MOST_SPANS = 20_000  # spans whose session attributes are looked at
 _LONGEST_ID = 200
 
 
@@ -62,8 +61,7 @@ class ShapedTools:
         }
 
 
-_Shaped = tuple[SpanRef, ToolCall, Places]
-"""The span that told a call, the call, and where it told it."""
+_Shaped = tuple[SpanRef, ToolCall, Places]  # the span that told a call, the call, and where it told it
 
 
 class ShapedToolFinder:
@@ -181,8 +179,7 @@ _IMPORTED = {
     "at": "take=at(",
 }
 """What a dialect imports, and what in its source uses that."""
-_BETWEEN = " :./"
-"""Marks between the words of a span's name."""
+_BETWEEN = " :./"  # marks between the words of a span's name
 _REPR = re.compile(r"\{'|\w+\(")
 _LONGEST_KIND = 40
 _MOST_KINDS = 3
@@ -207,11 +204,9 @@ class _Mark(NamedTuple):
     """What tells the spans of some calls from all others in the same traces."""
 
     key: str
-    values: frozenset[str] | None = None
-    """Values of the attribute; none allows any."""
+    values: frozenset[str] | None = None  # values of the attribute; none allows any
     scope: str = ""
-    also_marked: int = 0
-    """How many other spans have the mark all the same; 0 where it tells them apart."""
+    also_marked: int = 0  # how many other spans have the mark all the same; 0 where it tells them apart
 
 
 def proposal(found: Sequence[ShapedTools], views: Iterable[SpanView], name: str | None = None) -> Proposal:

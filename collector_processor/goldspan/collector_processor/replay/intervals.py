@@ -18,8 +18,7 @@ from typing import NamedTuple
 LEVEL = 0.95
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 _DRAWS = 2_000
-_MOST_SUMS = 20_000
-"""Different sums up to which all signs are tried; beyond that they are drawn."""
+_MOST_SUMS = 20_000  # different sums up to which all signs are tried; beyond that they are drawn
 
 
 class Interval(NamedTuple):

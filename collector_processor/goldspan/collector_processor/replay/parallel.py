@@ -100,8 +100,7 @@ def replay_in_parallel(
 class _Work:
     """What every process knows. Processes are copies of the first one, so that none of it is ever sent."""
 
-    problems: ProblemList
-    """Where the registry reports to; each process has its own."""
+    problems: ProblemList  # where the registry reports to; each process has its own
     goldens: GoldenIndex
     registry: DialectRegistry
     scorer: Scorer
@@ -110,10 +109,8 @@ class _Work:
     events: Events
     folder: Path
     ranges: Sequence[FileRange]
-    starts: Sequence[int] = ()
-    """The number of spans before each range, and of all spans."""
-    share_of: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Which share of the work each trace belongs to."""
+    starts: Sequence[int] = ()  # the number of spans before each range, and of all spans
+    share_of: Mapping[str, int] = field(default_factory=dict[str, int])  # which share of the work each trace belongs to
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +187,7 @@ _Fact = tuple[int, int, SpanFacts | LogFacts]
 """The position of a record in its range, the number of spans read until then, and the record."""
 _Plain = tuple[int, int, int, Sequence[UndecodedSpan]]
 """The same for plain spans of one trace, with the number of their source."""
-_Source = tuple[Callable[..., Any], ResourceView]
-"""What reads the spans of a source, and its resource."""
+_Source = tuple[Callable[..., Any], ResourceView]  # what reads the spans of a source, and its resource
 
 
 _KEPT = (
@@ -211,8 +207,7 @@ class _RangeTrace:
     plain: list[_Plain] = field(default_factory=list[_Plain])
     unread: list[_Unread] = field(default_factory=list[_Unread])
     facts: list[_Fact] = field(default_factory=list[_Fact])
-    named: set[str] = field(default_factory=set[str])
-    """The sessions and other traces that they name."""
+    named: set[str] = field(default_factory=set[str])  # the sessions and other traces that they name
 
 
 class _RangeFacts:
@@ -223,8 +218,7 @@ class _RangeFacts:
         self._number = number
         self._traces: dict[str, _RangeTrace] = {}
         self._sources: list[_Source] = []
-        self._source_numbers: dict[tuple[Callable[..., Any], int], int] = {}
-        """By identity of the resource."""
+        self._source_numbers: dict[tuple[Callable[..., Any], int], int] = {}  # by identity of the resource
 
     def read(self) -> _Reading:
         work = self._work

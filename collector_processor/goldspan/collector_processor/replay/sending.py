@@ -22,11 +22,9 @@ from goldspan.collector_processor.replay.replay import Consumer
 from goldspan.mappers.span_facts import ResourceFacts
 from goldspan.scoring.errors import SettingsError
 
-_PATIENCE_SECONDS = 15.0
-"""How long a span may be unknown to a back-end."""
+_PATIENCE_SECONDS = 15.0  # how long a span may be unknown to a back-end
 _CLOSE_SECONDS = 30.0
-_MOST_WAITING = 2_000
-"""Scores that wait at once, before the replay waits itself."""
+_MOST_WAITING = 2_000  # scores that wait at once, before the replay waits itself
 _BATCH = 512
 _NEVER_MS = 86_400_000.0
 

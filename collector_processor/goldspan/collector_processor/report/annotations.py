@@ -15,8 +15,7 @@ from goldspan.scoring.result_words import SessionWords
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
 from goldspan.scoring.wording import LABEL_WORDS, counted, printable, score_text, shorten
 
-_MOST_ANNOTATIONS = 10
-"""GitHub shows no more of a step; the comment has the others."""
+_MOST_ANNOTATIONS = 10  # GitHub shows no more of a step; the comment has the others
 _MOST_LINES = 10
 _LONGEST_LINE = 400
 

@@ -26,15 +26,13 @@ _WIDEST = 44
 
 class _Cell(NamedTuple):
     text: str
-    is_code: bool = False
-    """Text from telemetry."""
+    is_code: bool = False  # text from telemetry
 
 
 class _Section(NamedTuple):
     title: str
     head: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[_Cell, ...]], ...]
-    """A mark, and the cells after it."""
+    rows: tuple[tuple[str, tuple[_Cell, ...]], ...]  # a mark, and the cells after it
     left_out: int = 0
 
 

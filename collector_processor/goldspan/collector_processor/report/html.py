@@ -35,12 +35,9 @@ from goldspan.scoring.verdict import Label, Reason
 
 LONGEST = 20_000
 """Characters of one value that are shown; the JSON document has all of it."""
-_MOST_OPEN = 5
-"""Sessions of one label that are open when the page is; more are folded."""
-_MOST_WITHOUT_GOLDEN = 500
-"""Sessions without golden and without a failure that are shown of one label."""
-_MOST_FILTERS = 100
-"""Mistakes that can be chosen as a filter, the most frequent ones."""
+_MOST_OPEN = 5  # sessions of one label that are open when the page is; more are folded
+_MOST_WITHOUT_GOLDEN = 500  # sessions without golden and without a failure that are shown of one label
+_MOST_FILTERS = 100  # mistakes that can be chosen as a filter, the most frequent ones
 _ON_ONE_LINE = 48
 _CUT = "… cut here; the JSON document has the whole value"
 _INDENT = "  "
@@ -149,10 +146,8 @@ def _digest(text: str) -> str:
 
 
 class _Tiles(NamedTuple):
-    labels: Sequence[tuple[str, int]]
-    """How many sessions have each label: the parts of a bar."""
-    all: Sequence[tuple[str, str, str]]
-    """Class, number and words of each tile."""
+    labels: Sequence[tuple[str, int]]  # how many sessions have each label: the parts of a bar
+    all: Sequence[tuple[str, str, str]]  # class, number and words of each tile
 
 
 def _tiles(report: Report) -> _Tiles:
@@ -187,11 +182,9 @@ def _never_seen_lines(report: Report) -> list[str]:
 
 class _ToolMistakes(NamedTuple):
     name: str
-    times: int
-    """Sessions with a mistake of the tool."""
+    times: int  # sessions with a mistake of the tool
     id: str
-    mistakes: list[phrases.SessionMistake]
-    """Those that can be chosen, the most frequent first."""
+    mistakes: list[phrases.SessionMistake]  # those that can be chosen, the most frequent first
 
 
 class _Mistakes:
@@ -304,8 +297,7 @@ class _ArgumentRow(NamedTuple):
     expected: Markup
     actual: Markup
     words: str
-    is_one: bool = False
-    """Both sides are the same."""
+    is_one: bool = False  # both sides are the same
 
 
 def _argument_rows(call: CallResult) -> Iterator[_ArgumentRow]:
@@ -355,8 +347,7 @@ def _value_or_nothing(value: JsonValue | Absence) -> Markup:
 
 # Values as JSON, with what differs between two of them marked.
 
-_Part = tuple[str, bool]
-"""Text, and whether it is marked."""
+_Part = tuple[str, bool]  # text, and whether it is marked
 
 
 def value_html(value: JsonValue) -> Markup:

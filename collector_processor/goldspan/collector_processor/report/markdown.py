@@ -20,8 +20,7 @@ _WIDTH = 96
 _MOST_ROWS = 30
 _MOST_LISTED = 30
 _MOST_LINES = 100
-_TAIL = 200
-"""Bytes kept free for the sentence about what was left out."""
+_TAIL = 200  # bytes kept free for the sentence about what was left out
 _LONGEST_NAME = 120
 _LONGEST_LINE = 400
 

@@ -20,8 +20,7 @@ from goldspan.collector_processor.retrying_queue import SendResult
 from goldspan.collector_processor.sinks import score_exporter
 from goldspan.scoring.json_values import is_dict, is_list
 
-_RETRYABLE_OR_UNKNOWN = RETRYABLE_STATUS | {404}
-"""404: the trace or span is not known yet."""
+_RETRYABLE_OR_UNKNOWN = RETRYABLE_STATUS | {404}  # 404: the trace or span is not known yet
 _PLACES: Mapping[str, tuple[str, str]] = {
     score_exporter.CALL: ("/v1/span_annotations", "span_id"),
     score_exporter.TURN: ("/v1/trace_annotations", "trace_id"),
@@ -131,12 +130,10 @@ def _annotation(score: score_exporter.Score, key: str) -> dict[str, Any]:
 
 _CHANGEABLE: Sequence[str] = ("feedback", "rationale", "metadata")
 _Value = TypeVar("_Value")
-_MAX_ID = 200
-"""Characters of an assessment's id; a longer one is none."""
+_MAX_ID = 200  # characters of an assessment's id; a longer one is none
 _REMEMBERED = 10_000
 """Assessments whose ids are in memory, so that a correction replaces them, and traces whose assessments were read."""
-_RESULT_ID = "goldspan.result.id"
-"""The result's id in the metadata of an assessment."""
+_RESULT_ID = "goldspan.result.id"  # the result's id in the metadata of an assessment
 
 
 class MLflowScores(score_exporter.ScoreExporter):

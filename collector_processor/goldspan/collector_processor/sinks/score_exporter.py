@@ -101,8 +101,7 @@ MAX_BATCH = 100
 """Scores in one request at most."""
 MIN_BACKOFF, MAX_BACKOFF = 1.0, 60.0
 """Seconds before a score is sent again. Doubled each time."""
-_MAX_BODY = 1 << 20
-"""Bytes of a response that are read: MLflow's has all assessments of a trace."""
+_MAX_BODY = 1 << 20  # bytes of a response that are read: MLflow's has all assessments of a trace
 
 
 def joined(results: Iterable[SendResult[Score]]) -> SendResult[Score]:

@@ -49,10 +49,8 @@ from goldspan.scoring.results import SessionResult
 
 MAX_SPANS = 100_000
 """Records of one trace, and spans of one session, that are kept; beyond it results are `incomplete`."""
-_CHUNK = 1_000
-"""Records of a chunk at most."""
-_WAITING = 20_000
-"""Records that wait for others of their trace."""
+_CHUNK = 1_000  # records of a chunk at most
+_WAITING = 20_000  # records that wait for others of their trace
 
 
 class TraceChunk(Struct, frozen=True, gc=False):
@@ -222,8 +220,7 @@ PART_COLUMNS = f"{KEYED_COLUMNS}, trace binary not null, session binary"
 PROBLEM_COLUMNS = "code string not null, message string not null, count bigint not null"
 """Rows of `read_problems`."""
 _ROWS = 5_000
-_BYTES = 8 << 20
-"""An output batch ends at whichever comes first."""
+_BYTES = 8 << 20  # an output batch ends at whichever comes first
 _PARTITION_BITS = 33
 _LATEST = 2**63 - 1
 REMOVED = "removed"

@@ -202,13 +202,10 @@ def on_workers(session: SparkSession, job: ScoringJob) -> Callable[..., Any]:
 
 RETENTION = 24 * 3600.0
 """Seconds without new records after which a trace or a session is forgotten."""
-_BUCKETS = 32
-"""A micro-batch reads the files of those buckets that its traces and sessions are in."""
-_FOLDERS = 16
-"""After so many micro-batches their folders become one."""
+_BUCKETS = 32  # a micro-batch reads the files of those buckets that its traces and sessions are in
+_FOLDERS = 16  # after so many micro-batches their folders become one
 _BUCKET = f"cast(conv(hex(substr(key, 1, 1)), 16, 10) as int) % {_BUCKETS} as bucket"
-_BATCH, _ALL = "part=batch-", "part=all-"
-"""How folders are named: those of one micro-batch, and those of all up to one."""
+_BATCH, _ALL = "part=batch-", "part=all-"  # how folders are named: those of one micro-batch, and those of all up to one
 _COLUMNS = f"{KEYED_COLUMNS}, came bigint, at double"
 
 
@@ -306,10 +303,8 @@ class _StateTable:
     session: SparkSession
     path: str
     batch: int
-    columns: str
-    """Columns beside those of all tables, as DDL."""
-    one: str
-    """Of the rows that are the same in these columns the newest stands; empty: all rows stand."""
+    columns: str  # columns beside those of all tables, as DDL
+    one: str  # of the rows that are the same in these columns the newest stands; empty: all rows stand
 
     def write(self, rows: DataFrame, now: float) -> None:
         """Write the rows of this micro-batch, those of an earlier attempt are replaced."""

@@ -45,19 +45,14 @@ _logger = logging.getLogger("goldspan.stream")
 
 _FAMILY = "rows"
 """The column family of the stages' rows. That of Quix, `default`, tries to recognise values that expire."""
-_TURN = 0.2
-"""Seconds between two looks at the clock, the ends of topics and timers."""
+_TURN = 0.2  # seconds between two looks at the clock, the ends of topics and timers
 _SEND_AGAIN = 60.0
-_STEP = 1.0
-"""Seconds by which the watermark moves until a stage learns of it without need."""
+_STEP = 1.0  # seconds by which the watermark moves until a stage learns of it without need
 _POLL = 0.1
-_NETWORK = 30.0
-"""Seconds for a question to the broker."""
+_NETWORK = 30.0  # seconds for a question to the broker
 _BLOCK_CACHE = 128 << 20
-_COMMITTED = b"!"
-"""The row that is written where outputs are all that there is to commit."""
-_EVENT_TIME = "goldspan.time"
-"""Header of a note: the event time at which it was written, in milliseconds."""
+_COMMITTED = b"!"  # the row that is written where outputs are all that there is to commit
+_EVENT_TIME = "goldspan.time"  # header of a note: the event time at which it was written, in milliseconds
 _PRODUCER_ONLY = ("compression.type", "linger.ms", "batch.size", "request.timeout.ms")
 _CONSUMER_ONLY = ("fetch.", "queued.")
 
@@ -94,8 +89,7 @@ class _Rows:
         self._stream = stream
         self._partition = partition
         self._transaction: Any = None
-        self._written: dict[bytes, bytes | None] = {}
-        """What was written since the last commit."""
+        self._written: dict[bytes, bytes | None] = {}  # what was written since the last commit
 
     def get(self, key: bytes) -> bytes | None:
         transaction = self._current()
@@ -163,10 +157,8 @@ class _Assigned:
     stage: TraceStage | SessionStage
     rows: _Rows
     progress: PartitionProgress
-    advanced: float = 0.0
-    """The watermark that the stage knows."""
-    unsaved: bool = False
-    """The stage has changed since it wrote its rows."""
+    advanced: float = 0.0  # the watermark that the stage knows
+    unsaved: bool = False  # the stage has changed since it wrote its rows
     paused: bool = False
 
 
@@ -204,16 +196,13 @@ class StreamWorker(BaseSink):
         self._foreign_scores = foreign_scores
         self._metrics = EncodedMetrics("goldspan-stream", instance, settings.scoring.name_limit)
         self._new_points = False
-        self._send_again_at = 0.0
-        """When the points are written again: exporters drop series that seem to be gone."""
+        self._send_again_at = 0.0  # when the points are written again: exporters drop series that seem to be gone
         self._next_turn = 0.0
-        self._uncommitted = False
-        """A transaction has outputs."""
+        self._uncommitted = False  # a transaction has outputs
         self._began_recovery: float | None = None
         self._ready = False
         self._lock = threading.Lock()
-        self._logged = frozenset[int]()
-        """The partitions that the log says this worker has."""
+        self._logged = frozenset[int]()  # the partitions that the log says this worker has
         self._assigned: dict[tuple[str, int], _Assigned] = {}
         """By stream and number. The first stage's stream is named after the spans, the second's after the sessions."""
         self._application = _application(settings, options, folder)

@@ -44,8 +44,7 @@ from goldspan.scoring.sessions import SpanRef
 _SESSION, _FRAGMENT, _WATERMARKS, _EPOCHS = b"s", b"f", b"w", b"e"
 _NANOSECONDS = 1_000_000_000
 _OVERHEAD = 2_000
-_Place = tuple[str, str]
-"""Trace id, and the span id of a fragment's root."""
+_Place = tuple[str, str]  # trace id, and the span id of a fragment's root
 
 
 @dataclass(slots=True)
@@ -53,8 +52,7 @@ class _KeptFragment:
     """A fragment of a session."""
 
     fragment: Fragment
-    incomplete: bool
-    """Records of its trace were dropped."""
+    incomplete: bool  # records of its trace were dropped
     size: int
     digest: bytes
 
@@ -64,15 +62,13 @@ class _Session:
     """A session in memory."""
 
     state: session_scorer.SessionState
-    incomplete: bool = False
-    """Fragments were dropped, since it has too many."""
+    incomplete: bool = False  # fragments were dropped, since it has too many
     by_trace: dict[str, dict[str, _KeptFragment]] = field(default_factory=dict[str, dict[str, _KeptFragment]])
     """Its fragments, by the span ids of their roots."""
     writes: dict[_Place, bytes | None] = field(default_factory=dict[_Place, bytes | None])
     """Fragments that differ from their rows."""
     spans: int = 0
-    size: int = _OVERHEAD
-    """Bytes of its rows, and what else it takes, about."""
+    size: int = _OVERHEAD  # bytes of its rows, and what else it takes, about
 
     def find(self, place: _Place) -> _KeptFragment | None:
         """Return a fragment."""
@@ -141,13 +137,11 @@ class SessionStage:
         self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
         """Sessions in memory by a digest of their id, the least recently used first."""
         self._size = 0
-        self._due = stage_interface.DueTimes()
-        """Every open session."""
+        self._due = stage_interface.DueTimes()  # every open session
         self._changed: dict[bytes, None] = {}
         self._dropped: dict[bytes, None] = {}
         self._watermarks_changed = False
-        self._epochs = [0] * len(self._watermarks)
-        """The newest of each partition of the first stage."""
+        self._epochs = [0] * len(self._watermarks)  # the newest of each partition of the first stage
         self._epochs_changed = False
         self._uncounted: tuple[list[Evaluation], list[Evaluation]] = [], []
         """Results that are final, and those that are so no longer, since the last commit."""

@@ -419,8 +419,7 @@ def _decoded(row: bytes) -> list[Any]:
 
 Item = TypeVar("Item")
 
-_MAX_BYTES = 400_000
-"""Of a row and of a message, about; a broker takes a megabyte unless it is told otherwise."""
+_MAX_BYTES = 400_000  # of a row and of a message, about; a broker takes a megabyte unless it is told otherwise
 
 
 def chunks(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:

@@ -67,10 +67,8 @@ from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, Record, SpanFacts, content_size
 from goldspan.scoring.errors import Problem
 
-_HEARTBEAT = 1.0
-"""Seconds of event time after which every session partition is told the watermark."""
-_QUIET = 5.0
-"""Seconds without new records after which a trace is kept in rows alone."""
+_HEARTBEAT = 1.0  # seconds of event time after which every session partition is told the watermark
+_QUIET = 5.0  # seconds without new records after which a trace is kept in rows alone
 _MAX_TOMBSTONES = 100_000
 _ID_BYTES = 16
 """Of a trace id. Spans without one are passed on: nobody knows which partition has their turn."""
@@ -92,10 +90,8 @@ class _Sent(NamedTuple):
 
     session: str
     digest: bytes
-    fragment: Fragment | None = None
-    """None: it was sent by an earlier worker."""
-    incomplete: bool = False
-    """Records of it were dropped."""
+    fragment: Fragment | None = None  # None: it was sent by an earlier worker
+    incomplete: bool = False  # records of it were dropped
 
 
 @dataclass(slots=True)
@@ -104,19 +100,13 @@ class _StoredTrace(TraceRecords):
 
     key: bytes = b""
     held: dict[str, _HeldSpan] = field(default_factory=dict[str, _HeldSpan])
-    sent: dict[str, _Sent] = field(default_factory=dict[str, _Sent])
-    """By the span id of its root."""
-    rows: int = 0
-    """Rows with its records."""
+    sent: dict[str, _Sent] = field(default_factory=dict[str, _Sent])  # by the span id of its root
+    rows: int = 0  # rows with its records
     unsaved: list[Record] = field(default_factory=list[Record])
-    written: set[bytes] = field(default_factory=set[bytes])
-    """Digests of the pieces of text in its rows."""
-    released: list[str] = field(default_factory=list[str])
-    """Spans that are not held any longer, and have a row."""
-    complete: bool = False
-    """All of it was sent."""
-    loaded: bool = True
-    """Its records are in memory."""
+    written: set[bytes] = field(default_factory=set[bytes])  # digests of the pieces of text in its rows
+    released: list[str] = field(default_factory=list[str])  # spans that are not held any longer, and have a row
+    complete: bool = False  # all of it was sent
+    loaded: bool = True  # its records are in memory
 
 
 class _SavedSpanBuffer(EncodedSpanBuffer):
@@ -164,15 +154,12 @@ class TraceStage:
         self.use_goldens(context)
         self._now = 0.0
         """The watermark. Records may be ahead of it, since other topics of the partition may lag."""
-        self._last_heartbeat = 0.0
-        """Its watermark."""
+        self._last_heartbeat = 0.0  # its watermark
         self._traces: OrderedDict[bytes, _StoredTrace] = OrderedDict()
         """Open traces in memory, the least recently active first."""
-        self._due = DueTimes()
-        """Every open trace."""
+        self._due = DueTimes()  # every open trace
         self._tombstones: OrderedDict[bytes, float] = OrderedDict()
-        self._changed: dict[bytes, None] = {}
-        """Traces in memory that differ from their rows."""
+        self._changed: dict[bytes, None] = {}  # traces in memory that differ from their rows
         self._unread_rows: deque[tuple[float, int]] = deque()
         self._epoch = 1 + struct.unpack(">Q", state.get(_EPOCH) or bytes(8))[0]
         self._writes: list[tuple[bytes, bytes | None]] = [(_EPOCH, struct.pack(">Q", self._epoch))]

@@ -27,21 +27,18 @@ ZSTD_MISSING = "is compressed by zstd, and zstandard is not installed; pip insta
 ENCODINGS = ("gzip", "zstd", "deflate", "identity")
 """The supported content encodings of requests."""
 _BUFFER = 1 << 18
-_CONTENT = 1 << 20
-"""Bytes of a file's content that are decompressed at once."""
+_CONTENT = 1 << 20  # bytes of a file's content that are decompressed at once
 _PARTS = {"gzip": 64 << 10, "deflate": 64 << 10, "zstd": 256}
 """Compressed bytes decoded at once. Those of zstd, whose decoder takes no limit, grow to 8 MiB at most.
 
 A decoder copies what follows its end, so a whole body would be copied once a member.
 """
-_WBITS = {"gzip": 31, "deflate": 15}
-"""The formats for zlib."""
+_WBITS = {"gzip": 31, "deflate": 15}  # the formats for zlib
 GZIP_LEVEL = 1
 """Level of exported gzip. On OTLP data level 6 takes three times as long as 1 and saves a quarter of the bytes."""
 _LARGEST_ZSTD_WINDOW = 8 << 20
 """The window that RFC 8878 (section 3.1.1.1.2) asks decoders to support. A larger one lets senders claim memory."""
-_FILES_WINDOW = 128 << 20
-"""That of zstd's own tool: whoever names a file trusts it so far."""
+_FILES_WINDOW = 128 << 20  # that of zstd's own tool: whoever names a file trusts it so far
 _RATIO_APPLIES_ABOVE = 1 << 20
 _MAX_MEMBERS = 1000
 """Members of gzip or frames of zstd in one body. Clients write one."""

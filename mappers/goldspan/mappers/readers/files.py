@@ -63,8 +63,7 @@ _EXPECTED = (
     "or JSON of Jaeger, Tempo, Zipkin, Phoenix, Langfuse, LangSmith, Logfire, Application Insights or CloudWatch"
 )
 _EXPECTED_COLUMNS = "expected the columns TraceId, SpanId, Timestamp and SpanAttributes"
-_MAX_BAD_FRAMES = 16
-"""After so many unreadable messages in a row, their boundaries are taken for lost."""
+_MAX_BAD_FRAMES = 16  # after so many unreadable messages in a row, their boundaries are taken for lost
 
 
 def read_files(

@@ -63,8 +63,7 @@ def _status_of(tags: Mapping[str, Any], *, failed: bool, message: str = "") -> d
 #     {"data": [{"traceID", "spans": [...], "processes": {...}}, ...]}, one of these traces, or a bare span
 
 _RESPONSE = frozenset({"data", "total", "limit", "offset", "errors"})
-_FORMAT = "internal.span.format"
-"""A tag in which Jaeger notes how a span came to it."""
+_FORMAT = "internal.span.format"  # a tag in which Jaeger notes how a span came to it
 _JAEGER_KINDS = {kind.lower(): number for kind, number in SPAN_KINDS.items()}
 
 
@@ -249,8 +248,7 @@ def _tag_value(kind: object, value: object) -> dict[str, Any]:
 
 _ZIPKIN_MARKS = frozenset({"timestamp", "localEndpoint", "tags", "kind", "duration", "annotations"})
 _FIELD_TAGS = _OTEL_FIELDS | {"error"}
-_Half = tuple[str, str]
-"""Trace id and span id of a shared span."""
+_Half = tuple[str, str]  # trace id and span id of a shared span
 
 
 def is_zipkin_span(item: object) -> bool:

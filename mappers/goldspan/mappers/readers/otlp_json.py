@@ -26,8 +26,7 @@ from goldspan.scoring.sessions import SpanRef
 # that is no object, is left out itself.
 
 _MAX_DIGITS = 40
-_DIGITS_OF_NOW = 19
-"""Of nanoseconds from 2001 to 2286."""
+_DIGITS_OF_NOW = 19  # of nanoseconds from 2001 to 2286
 _MAX_SHOWN = 60
 
 
@@ -124,8 +123,7 @@ def as_id(value: object, size: int) -> bytes:
 # The encoding is that of the OTLP specification, "JSON Protobuf Encoding": int64 as strings or numbers, bytes as
 # base64, an empty value for null. Values that a sloppy writer left bare are taken as they are.
 
-_MAX_DEPTH = 100
-"""Protobuf's own limit of nesting."""
+_MAX_DEPTH = 100  # protobuf's own limit of nesting
 
 
 def decode_attributes(raw: object) -> dict[str, Any]:
@@ -229,8 +227,7 @@ SPAN_KINDS = {"INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER": 4, "CONSUMER"
 STATUS_CODES = {"OK": 1, "ERROR": 2}
 _KIND_NAMES = enum_names({f"SPAN_KIND_{name}": number for name, number in {"UNSPECIFIED": 0, **SPAN_KINDS}.items()})
 _STATUS_NAMES = enum_names({f"STATUS_CODE_{name}": number for name, number in {"UNSET": 0, **STATUS_CODES}.items()})
-_IS_REMOTE = 0x200
-"""`SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK` of trace.proto."""
+_IS_REMOTE = 0x200  # `SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK` of trace.proto
 _MAX_ENUM, _MAX_FLAGS, _MAX_TIME = (1 << 31) - 1, (1 << 32) - 1, (1 << 64) - 1
 
 

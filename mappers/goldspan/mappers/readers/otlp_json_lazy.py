@@ -36,8 +36,7 @@ from goldspan.scoring.sessions import SpanRef
 
 _NOTHING = msgspec.Raw(b"")
 _MAX_RESOURCES = 256
-_MAX_KEPT = 8192
-"""Bytes of a span that may wait to be read."""
+_MAX_KEPT = 8192  # bytes of a span that may wait to be read
 _untyped = msgspec.json.Decoder().decode
 _PlainSpan = tuple[str, str | None, int | None, int | None, int | str | None, int | str | None]
 """Span id, parent id, start, end, kind and flags, as the request holds them."""
@@ -45,8 +44,7 @@ _outline: Callable[[Any], _PlainSpan] = attrgetter(
     "span_id", "parent_span_id", "start_time_unix_nano", "end_time_unix_nano", "kind", "flags"
 )
 _LIST = frozenset(b"[")
-_UNUSUAL = re.compile(r'[\0-\x1f"/\\\x7f-\uffff]')
-"""What may be escaped in JSON in several ways."""
+_UNUSUAL = re.compile(r'[\0-\x1f"/\\\x7f-\uffff]')  # what may be escaped in JSON in several ways
 
 
 _Time = Annotated[int, msgspec.Meta(ge=0)]

@@ -109,8 +109,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
     "ArrayValue": {"values": (1, ["AnyValue"])},
     "KeyValueList": {"values": (1, ["KeyValue"])},
 }
-_ONE_OF = "AnyValue"
-"""The message with a oneof: its `value` is one of the fields."""
+_ONE_OF = "AnyValue"  # the message with a oneof: its `value` is one of the fields
 
 
 @cache
@@ -148,10 +147,8 @@ IS_REMOTE = 0x200
 _MAX_DEPTH = 100
 _MAX_RESOURCES = 256
 _MAX_KEYS = 4096
-_KEY, _VALUE = 0x0A, 0x12
-"""Tags of the fields of `KeyValue`."""
-_PlainSpan = tuple[str, bytes, int, int, int, int]
-"""Span id, encoded parent id, start, end, kind and flags."""
+_KEY, _VALUE = 0x0A, 0x12  # tags of the fields of `KeyValue`
+_PlainSpan = tuple[str, bytes, int, int, int, int]  # span id, encoded parent id, start, end, kind and flags
 _TIMES_OF_LOGS = ((1, 1), (11, 1))
 """`time_unix_nano` and `observed_time_unix_nano` of a log record, as field number and wire type."""
 

@@ -41,8 +41,7 @@ _PAGE = frozenset(
 )
 _LISTS = ("data", "runs", "tables", "events", "results")
 _MAX_DEPTH = 32
-_ATTRIBUTES = "attributes."
-"""How a column of Phoenix's table begins that holds an attribute."""
+_ATTRIBUTES = "attributes."  # how a column of Phoenix's table begins that holds an attribute
 
 
 def otlp_from_export(item: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -343,8 +342,7 @@ def _from_insights(item: Mapping[str, Any]) -> Any:
 _SESSION = "mlflow.trace.session"
 _BY_SDK = "mlflow.trace_schema.version"
 """In the metadata of traces that MLflow's SDK wrote, and not of those that came by OTLP."""
-_OWN = "mlflow."
-"""How the attributes begin that the SDK writes, and that the server adds to what came by OTLP."""
+_OWN = "mlflow."  # how the attributes begin that the SDK writes, and that the server adds to what came by OTLP
 
 
 def _traces_of_mlflow(item: Mapping[str, Any]) -> list[dict[str, Any]] | None:

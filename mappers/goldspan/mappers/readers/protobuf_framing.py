@@ -22,15 +22,11 @@ MAX_MESSAGE = 160 << 20
 It is 0x0A000000 bytes: a length below never starts with the tag that a bare message starts with.
 """
 _CHUNK = 1 << 20
-_RESOURCE_SPANS = 0x0A
-"""Tag of the field `resource_spans`, the only one a trace request has."""
-_OTHER_PAYLOADS = (GZIP_MAGIC, ZSTD_MAGIC, b"{")
-"""Other starts of a prefixed message: compressed, or JSON."""
+_RESOURCE_SPANS = 0x0A  # tag of the field `resource_spans`, the only one a trace request has
+_OTHER_PAYLOADS = (GZIP_MAGIC, ZSTD_MAGIC, b"{")  # other starts of a prefixed message: compressed, or JSON
 _VARINT, _LENGTH = 0, 2
-_FIXED_SIZES = {1: 8, 5: 4}
-"""Wire types, and the sizes of values with a fixed size."""
-_IN_RESOURCE_SPANS = (0x0A, 0x12, 0x1A)
-"""Tags of its fields `resource`, `scope_spans`, `schema_url`."""
+_FIXED_SIZES = {1: 8, 5: 4}  # wire types, and the sizes of values with a fixed size
+_IN_RESOURCE_SPANS = (0x0A, 0x12, 0x1A)  # tags of its fields `resource`, `scope_spans`, `schema_url`
 
 
 class Framing(Enum):

@@ -36,8 +36,7 @@ from goldspan.scoring.comparison import ONE, ZERO
 
 LIMIT = 200 * 200
 _PORTION = 200
-_FEW = 150
-"""So many pairs are scored at once, rather than looking for alignments that need fewer of them."""
+_FEW = 150  # so many pairs are scored at once, rather than looking for alignments that need fewer of them
 _LARGEST_SCALE = 1 << 4096
 
 
@@ -528,8 +527,7 @@ def _first_best(table: _Table, rows: Sequence[int], columns: Sequence[int]) -> l
     return found
 
 
-_ROUNDING = 1e-6
-"""More than the error of a sum of so many floats."""
+_ROUNDING = 1e-6  # more than the error of a sum of so many floats
 
 
 def _is_better(chosen: Sequence[Pair | None], limits: Sequence[Fraction], left_out: int) -> bool:

@@ -22,8 +22,7 @@ Weights = Sequence[Sequence[int]]
 
 _FEW = 6
 """Largest batch for which every subset of calls is examined. A larger batch is matched as a whole."""
-_LOOK_AHEAD = 4
-"""Number of rows without a gain after which to compute how many more rows can have one."""
+_LOOK_AHEAD = 4  # number of rows without a gain after which to compute how many more rows can have one
 
 
 def align_batches(weights: Weights, batches: Sequence[Sequence[int]]) -> list[int | None]:
@@ -177,10 +176,8 @@ class _ManyCalls:
 # form a staircase: after each pair of a group and a batch comes the next batch, with the remaining calls of the same
 # group, or the next group, with the remaining calls of the same batch.
 
-_MOST_STEPS = 200_000
-"""Maximum number of pairings of subsets to examine."""
-_LARGEST = 10
-"""Largest group or batch for which every subset of calls is examined."""
+_MOST_STEPS = 200_000  # maximum number of pairings of subsets to examine
+_LARGEST = 10  # largest group or batch for which every subset of calls is examined
 _IMPOSSIBLE = -1
 
 

@@ -329,8 +329,7 @@ def read_eval_set(document: JsonValue, notes: MistakeCollector, defaults: Criter
     return GoldenSet(name, None, digest, criterion, tuple(goldens), notes.source(()))
 
 
-_Case = tuple[str | None, tuple[GoldenTurn, ...], ValuePath]
-"""Session, turns and place."""
+_Case = tuple[str | None, tuple[GoldenTurn, ...], ValuePath]  # session, turns and place
 
 
 def _cases(top: _Object) -> tuple[str, list[_Case]]:

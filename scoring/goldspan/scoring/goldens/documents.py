@@ -172,8 +172,7 @@ def check_finite(value: JsonValue, where: ValuePath, note: Callable[[ValuePath, 
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s{}\[\],:"]++')
 
-_Token = tuple[str, int]
-"""Text and line."""
+_Token = tuple[str, int]  # text and line
 
 
 def read_json(text: str, notes: MistakeCollector) -> JsonValue:

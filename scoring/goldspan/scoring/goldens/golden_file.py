@@ -167,10 +167,8 @@ def _entry_schema(schema: documents.JsonSchema, entry: type[_Entry]) -> None:
 
 class _Given(NamedTuple):
     value: Mapping[str, Any]
-    above: CriterionMapping
-    """What it inherits."""
-    criterion: CriterionMapping
-    """What holds there."""
+    above: CriterionMapping  # what it inherits
+    criterion: CriterionMapping  # what holds there
 
 
 class _Entry(BaseModel):
@@ -184,18 +182,12 @@ class _Entry(BaseModel):
         json_schema_extra=cast("Any", _entry_schema),
     )
 
-    WHAT: ClassVar[str] = ""
-    """With its article: `a golden`."""
-    LEVEL: ClassVar[criteria_and_rules.CriterionLevel | None] = None
-    """What `criterion` may set there."""
-    ONE_OF: ClassVar[Sequence[tuple[str, ...]]] = ()
-    """Groups of fields of which exactly one must be there."""
-    NEVER_BOTH: ClassVar[Sequence[tuple[str, str]]] = ()
-    """Fields that contradict each other."""
-    OTHER_NAMES: ClassVar[Mapping[str, str]] = {}
-    """A second name that a field may have."""
-    OF_CRITERION: ClassVar[tuple[str, ...]] = ()
-    """Fields that stand for those of the criterion."""
+    WHAT: ClassVar[str] = ""  # with its article: `a golden`
+    LEVEL: ClassVar[criteria_and_rules.CriterionLevel | None] = None  # what `criterion` may set there
+    ONE_OF: ClassVar[Sequence[tuple[str, ...]]] = ()  # groups of fields of which exactly one must be there
+    NEVER_BOTH: ClassVar[Sequence[tuple[str, str]]] = ()  # fields that contradict each other
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {}  # a second name that a field may have
+    OF_CRITERION: ClassVar[tuple[str, ...]] = ()  # fields that stand for those of the criterion
 
     _criterion: CriterionMapping = PrivateAttr(default_factory=dict[str, JsonValue])
     """What holds there: what the levels above set, and `criterion` merged into it."""
@@ -409,10 +401,8 @@ class RepeatEntry(_Entry):
 class _WithCalls(_Entry):
     """A turn or a golden: calls, or alternatives to choose from."""
 
-    calls: Calls = []
-    """the calls expected here; none: nothing is expected"""
-    any_of: Alternatives = []
-    """lists of calls, any of which is right, in the place of `calls`; the best counts"""
+    calls: Calls = []  # the calls expected here; none: nothing is expected
+    any_of: Alternatives = []  # lists of calls, any of which is right, in the place of `calls`; the best counts
     call_counts: Annotated[dict[str, golden_file_values.Count], Field(min_length=1)] = {}
     """how often tools should be called, for metrics that count: {search: 2, book: "<= 1"}"""
 

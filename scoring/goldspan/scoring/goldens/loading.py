@@ -30,8 +30,7 @@ GIVEN_IN_CODE = "<in code>"
 """The file name of what came from no file."""
 
 _MAX_ENTRIES = 100_000
-_COMPANIONS = frozenset({"test_config.json"})
-"""Files that ADK keeps beside its eval sets and that hold no goldens."""
+_COMPANIONS = frozenset({"test_config.json"})  # files that ADK keeps beside its eval sets and that hold no goldens
 
 Source = str | Path | Mapping[str, Any] | GoldenSet
 

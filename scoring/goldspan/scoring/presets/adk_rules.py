@@ -110,8 +110,7 @@ def _function_call(plain: dict[str, Any]) -> FunctionCall:
 
 PARAMETER_MATCH_NAME = "adk_parameter_match"
 
-_Pairs = list[tuple[int | None, float]]
-"""For each expected call its partner's index, if it has one, and its score."""
+_Pairs = list[tuple[int | None, float]]  # for each expected call its partner's index, if it has one, and its score
 
 
 class AdkParameterMatchOptions(PresetOptions):

@@ -206,8 +206,7 @@ class _Expected:
     required: Sequence[str] = ()
 
 
-_Output = Mapping[str, Any]
-"""A passed call as BFCL writes it: `{name: arguments}`."""
+_Output = Mapping[str, Any]  # a passed call as BFCL writes it: `{name: arguments}`
 
 
 def score(expected: object, actual: object, options: BfclOptions) -> PresetResult:

@@ -23,8 +23,7 @@ _ROLES = {
     "function": "function",
     "tool": "tool",
 }
-_BLOCK_IDS = {"tool_use": "id", "function_call": "call_id"}
-"""Content blocks that hold a call, and where its id stands."""
+_BLOCK_IDS = {"tool_use": "id", "function_call": "call_id"}  # content blocks that hold a call, and where its id stands
 
 
 class MessageCall(NamedTuple):
@@ -116,8 +115,7 @@ def _through_json(name: str, args: Any) -> MessageCall:
 NAME = "langchain"
 
 _Calls = list[MessageCall]
-_Matcher = Callable[[Any, Any], bool]
-"""Of the arguments of an output and of a reference call."""
+_Matcher = Callable[[Any, Any], bool]  # of the arguments of an output and of a reference call
 
 
 class LangChainOptions(PresetOptions):

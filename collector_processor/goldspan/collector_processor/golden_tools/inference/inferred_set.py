@@ -32,8 +32,7 @@ from goldspan.scoring.grounding.words import camel_words
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.sessions import JsonValue
 
-_INCIDENTAL = 0.4
-"""A writing tool that some runs leave out in more than this share of its tasks proves nothing."""
+_INCIDENTAL = 0.4  # a writing tool that some runs leave out in more than this share of its tasks proves nothing
 _OPTIONAL = 0.15
 """A writing tool that runs leave out in this share of its tasks, and differ in nothing else, may be left out."""
 _SKIPPED = 0.125
@@ -41,8 +40,7 @@ _SKIPPED = 0.125
 _FEW_TASKS = 3
 _ENOUGH_TASKS, _ENOUGH_RUNS = 5, 40
 """With fewer, in which no run left a call of a reading tool out, it is not known that runs have to make it."""
-_ENOUGH_HAND_OVERS = 20
-"""As these, of a tool that hands over to a person."""
+_ENOUGH_HAND_OVERS = 20  # as these, of a tool that hands over to a person
 
 
 _MOST_LISTS = 50

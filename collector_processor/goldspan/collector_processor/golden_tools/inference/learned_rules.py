@@ -45,16 +45,13 @@ MOST_FAILURES = 0.02
 UNEXPLAINED = 0.1
 """Up to this share, variation that no matcher explains is a matter for a person: the values seen are kept."""
 _MOST_CHOICES, _LONGEST_CHOICE = 6, 24
-_ENOUGH_LISTS = 10
-"""So many lists that all came in one order, and the order is taken to matter."""
+_ENOUGH_LISTS = 10  # so many lists that all came in one order, and the order is taken to matter
 _FEW_PLACES = 3
 _ABOUT_A_YEAR = 400
 _A_WEEK = 7
 _MOSTLY = 0.6
-_MOST_TRIED = 10
-"""So many runs of a task are left out in turn."""
-_LITTLE = 0.001
-"""Numbers that differ by this share are nearly the same."""
+_MOST_TRIED = 10  # so many runs of a task are left out in turn
+_LITTLE = 0.001  # numbers that differ by this share are nearly the same
 _OFTEN_SAID, _SOMETIMES = 6, 0.3
 """So many texts, and this share of all, say what a run's own call passed or got, where it was made."""
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
@@ -226,8 +223,7 @@ def _base(places: Sequence[Place], pool: PooledValues, fitting: Set[str], explai
 
 _DATES = ("relative_date", "relative_instant", "calendar_date", "relative_day", "generated")
 """How a date may follow from the day of the call; one that none explains is taken for what the first makes of it."""
-_CHEAP = ("spelling", "same_instant", "amount", "near")
-"""Forms that accept little more than the values seen."""
+_CHEAP = ("spelling", "same_instant", "amount", "near")  # forms that accept little more than the values seen
 
 
 def _mostly_varies(places: Sequence[Place]) -> bool:

@@ -15,12 +15,10 @@ _RUN_WORD = "run|trial|attempt|repetition|repeat|rep|try|iteration|iter|sample|s
 _RUN = re.compile(rf"(?<![^\W_])(?:{_RUN_WORD})s?[-_ /.:#=]?([0-9]+|[0-9a-f]{{6,}})(?![^\W_])", re.IGNORECASE)
 """What tells the runs of one task apart in a session id: `run-3`, `trial_2`, `seed=7`."""
 _LAST_NUMBER = re.compile(r"(?<=[-_/.:#@])[0-9]+$")
-_LEAST_TEXT = 12
-"""Shorter texts, such as a greeting, begin conversations of many tasks."""
+_LEAST_TEXT = 12  # shorter texts, such as a greeting, begin conversations of many tasks
 
 
-_Key = tuple[str, str]
-"""A field that joins goldens with sessions, and what stands there."""
+_Key = tuple[str, str]  # a field that joins goldens with sessions, and what stands there
 
 
 class RunGroup(NamedTuple):

@@ -25,8 +25,7 @@ from goldspan.scoring.tool_effects import ToolEffect, tool_effect
 Field = tuple[str, ...]
 """An argument, and the way to a field of it."""
 _DEEPEST = 4
-_FEW = 4
-"""More values in one place are not the ones that a text repeats."""
+_FEW = 4  # more values in one place are not the ones that a text repeats
 _NANOSECONDS = 1_000_000_000
 
 

@@ -30,13 +30,10 @@ MAX_DOWNLOAD = 16 << 30
 """Bytes of all answers of one source."""
 ATTEMPTS = 8
 """Requests for one page, if the platform does not answer or cannot do it now."""
-_FIRST_ATTEMPTS = 3
-"""Requests for the first page, if nothing answers there: the address may be wrong."""
-_SECONDS = 120.0
-"""For one request, with everything."""
+_FIRST_ATTEMPTS = 3  # requests for the first page, if nothing answers there: the address may be wrong
+_SECONDS = 120.0  # for one request, with everything
 _MAX_PAUSE = 60.0
-_MAX_ASKED_PAUSE = 600.0
-"""Seconds of a Retry-After that are waited."""
+_MAX_ASKED_PAUSE = 600.0  # seconds of a Retry-After that are waited
 _MAX_REASON = 200
 _STATE = ".download.json"
 _MISSING = (404, 501)

@@ -50,8 +50,7 @@ from goldspan.collector_processor.replay.stored_traces.download import (
 )
 from goldspan.collector_processor.sinks import platform_scores
 
-_PHOENIX_SPANS = 250
-"""In a page; at most 1,000."""
+_PHOENIX_SPANS = 250  # in a page; at most 1,000
 _PHOENIX_VARIABLES = (
     "PHOENIX_COLLECTOR_ENDPOINT (or PHOENIX_HOST and PHOENIX_PORT) is its address, PHOENIX_API_KEY its key, "
     "PHOENIX_CLIENT_HEADERS further headers"
@@ -100,10 +99,8 @@ def _phoenix_pages(project: str, window: TimeWindow) -> Pages:
             done = window.share(reached)
 
 
-_MLFLOW_TRACES = 100
-"""In a page of the search; at most 500."""
-_WITH_SPANS = 10
-"""Traces whose spans are asked for at once."""
+_MLFLOW_TRACES = 100  # in a page of the search; at most 500
+_WITH_SPANS = 10  # traces whose spans are asked for at once
 _MLFLOW_VARIABLES = (
     "MLFLOW_TRACKING_URI is its address, MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and "
     "MLFLOW_TRACKING_PASSWORD, its credentials"
@@ -167,10 +164,8 @@ def _mlflow_pages(experiment: str, window: TimeWindow) -> Pages:
             return found
 
 
-_OBSERVATIONS = 200
-"""In a page; at most 1,000."""
-_LANGFUSE_TRACES = 50
-"""In a page of an older server; at most 100."""
+_OBSERVATIONS = 200  # in a page; at most 1,000
+_LANGFUSE_TRACES = 50  # in a page of an older server; at most 100
 _LANGFUSE_VARIABLES = (
     "LANGFUSE_BASE_URL (or LANGFUSE_HOST) is its address, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY are the keys "
     "of a project"
@@ -272,8 +267,7 @@ def _langfuse_time(time: datetime) -> str:
 
 # LangSmith.
 
-_RUNS = 100
-"""In a page; at most 100."""
+_RUNS = 100  # in a page; at most 100
 _LANGSMITH_VARIABLES = (
     "LANGSMITH_ENDPOINT is its address, LANGSMITH_API_KEY a key, LANGSMITH_WORKSPACE_ID its workspace, of several"
 )
@@ -340,8 +334,7 @@ def _langsmith_pages(url: str, project: str, window: TimeWindow) -> Pages:
 
 # Logfire.
 
-_RECORDS = 10_000
-"""Rows of one answer, the most it gives."""
+_RECORDS = 10_000  # rows of one answer, the most it gives
 _LOGFIRE_VARIABLES = "LOGFIRE_READ_TOKEN is a read token of the project, LOGFIRE_BASE_URL its address"
 _RECORD_COLUMNS = (
     "trace_id, span_id, parent_span_id, span_name, start_timestamp, end_timestamp, otel_status_code, "
@@ -406,8 +399,7 @@ def _logfire_sql(service: str, window: TimeWindow, last: _Record | None) -> str:
     return f"SELECT {_RECORD_COLUMNS} FROM records WHERE {where} ORDER BY {order}"
 
 
-_DAY = timedelta(days=1)
-"""The longest window of one search: Tempo refuses more than a week, or what its operator chose."""
+_DAY = timedelta(days=1)  # the longest window of one search: Tempo refuses more than a week, or what its operator chose
 _TEMPO_TRACES = 500
 _JAEGER_TRACES = 100
 _SECOND = timedelta(seconds=1)

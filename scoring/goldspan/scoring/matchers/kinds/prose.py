@@ -19,8 +19,7 @@ from goldspan.scoring.sessions import WORD_WITH_SIGNS, EarlierCalls, JsonValue
 _LONGEST_TEXT = 100_000
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"(\d\d?):(\d\d)(?::00)?")
-_MASKED = re.compile(r"(?=.*[^\W\d_])(?=.*\d)[\w.@+-]{4,64}")
-"""An identifier: letters and digits."""
+_MASKED = re.compile(r"(?=.*[^\W\d_])(?=.*\d)[\w.@+-]{4,64}")  # an identifier: letters and digits
 
 
 def text_of(value: JsonValue) -> str | None:
