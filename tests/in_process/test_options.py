@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import re
 import runpy
@@ -64,6 +65,14 @@ def test_goldens_come_from_wherever_they_are(make_rig: MakeRig, golden_file: Pat
     rig.turn(calls=[PARIS])
     rig.door.force_flush()
     assert "call" in levels(rig)
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_garbage_collector_is_left_as_it_was(collects: bool, request: pytest.FixtureRequest) -> None:
+    request.addfinalizer(gc.enable)
+    (gc.enable if collects else gc.disable)()
+    ToolParameterMatchExporter(Inner()).shutdown()
+    assert gc.isenabled() is collects
 
 
 def test_a_criterion_is_what_a_file_inherits(make_rig: MakeRig, golden_file: Path) -> None:

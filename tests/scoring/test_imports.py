@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import goldspan.scoring
+from goldspan.mappers import read_sessions
 
 HEAVY = ["pydantic", "ruamel", "rapidfuzz"]
 
@@ -35,3 +36,11 @@ def test_nothing_is_imported_before_it_is_needed(statement: str, heavy: list[str
 def test_names_are_offered_before_they_are_imported() -> None:
     assert set(goldspan.scoring.__all__) <= set(dir(goldspan.scoring))
     assert not hasattr(goldspan.scoring, "score_everything")
+
+
+def test_every_pattern_that_is_compiled_on_use_can_be() -> None:
+    """`hasattr` compiles them, and lets pass what is wrong with one."""
+    assert read_sessions([]) == []
+    modules = [module for name, module in sys.modules.items() if name.startswith("goldspan.")]
+    patterns = [value for module in modules for value in list(vars(module).values()) if hasattr(value, "finditer")]
+    assert len(patterns) > 50

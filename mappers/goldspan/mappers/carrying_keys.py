@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+from goldspan.scoring.patterns import regex
+
+_WORD = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 CALL_WORDS = frozenset({"tool", "tools", "toolcall", "function", "functions", "functioncall"})
 INPUT_WORDS = frozenset({"in", "input", "inputs", "arguments", "argument", "args", "kwargs", "parameters", "params"})
 OUTPUT_WORDS = frozenset(
@@ -20,12 +22,12 @@ _SAYING = ("out", "output", "outputs", "messages", "message", "prompt", "prompts
 _CARRYING = (CALL_WORDS | INPUT_WORDS).union(_SAYING, ("conversation",))
 _TOOL_WORDS = frozenset({"tool", "tools", "toolcall", "functioncall", "llm"})
 _AGENTS_WORDS = (frozenset({"gen", "ai"}), frozenset({"span", "kind"}), frozenset({"span", "type"}))
-_NO_CONTENT = re.compile(
+_NO_CONTENT = regex(
     r"(?:http|db|rpc|messaging|graphql|faas|url|net|network|server|client|code|error|exception|thread|process|aws|k8s)\."
 )
-OTHER_WORK = re.compile(r"(?:http|db|rpc|messaging|graphql|faas)\.")
+OTHER_WORK = regex(r"(?:http|db|rpc|messaging|graphql|faas)\.")
 """How keys of spans begin that are of a request, a database or a queue."""
-OWN_RESULTS = re.compile(r"(?:goldspan|tool_parameter_[a-z]+|tool_call_repetition|answer_grounding)\.")
+OWN_RESULTS = regex(r"(?:goldspan|tool_parameter_[a-z]+|tool_call_repetition|answer_grounding)\.")
 """How keys of goldspan's own attributes begin: traces that it enriched are read as they were before."""
 
 
@@ -52,13 +54,13 @@ def names_agent(key: str) -> bool:
     return told and _NO_CONTENT.match(key) is None
 
 
-_CALLING = re.compile(
+_CALLING = regex(
     r"(?!tools/list\b)(?:(?:execute|call|run|invoke)_)?(?:tools?|function)(?:[_/ ]?call)?(?: *[:./] *| +)(?=\S)",
     re.IGNORECASE,
 )
 """`tools/list` is MCP's question for the tools of a server."""
-_CALLED = re.compile(r"\.(?:tool|a?call|__call__|a?invoke|run)$")
-_TOOL_NAME = re.compile(r"[A-Za-z_][\w\-]{0,79}")
+_CALLED = regex(r"\.(?:tool|a?call|__call__|a?invoke|run)$")
+_TOOL_NAME = regex(r"[A-Za-z_][\w\-]{0,79}")
 
 
 def begins_as_call(span_name: str) -> bool:
@@ -84,7 +86,7 @@ def any_names_agent(encoded: bytes) -> bool:
 
 
 _PARTS_OF_WORDS = (b"tool", b"unction", b"gen", b"llm", b"span")
-_AGENTS_KEY = re.compile(
+_AGENTS_KEY = regex(
     rb"\n[\x03-\x7f][\w.\-/: ]*?(?:tool|function_?call|gen[._]?ai|llm|span[._]?(?:kind|type))[\w.\-/: ]*\x12",
     re.IGNORECASE,
 )

@@ -109,7 +109,12 @@ def _schema_of_block(schema: dict[str, Any], block: type[BaseModel]) -> None:
 class Block(BaseModel):
     """Base class of frozen models whose fields may be in snake_case or camelCase; unknown fields are rejected."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_schema_of_block)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        defer_build=True,  # agents import this module: what checks a model is built for the first criterion that is set
+        json_schema_extra=_schema_of_block,
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -210,7 +215,7 @@ class ToolRules(Block):
         return value
 
 
-NO_RULE = ArgumentRule()
+NO_RULE = ArgumentRule.model_construct()
 
 
 def place_of(name: str) -> Steps:
@@ -528,5 +533,5 @@ def _canonical(value: object) -> object:
     return value
 
 
-DEFAULT = Criterion()
+DEFAULT = Criterion.model_construct()
 """The criterion without any setting."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
@@ -32,6 +34,19 @@ SHUTDOWN_TIMEOUT = 30.0
 """Seconds that the end of a process waits for the inner exporter, as BatchSpanProcessor does."""
 _GRACE = 0.2
 """Seconds that the inner exporter has for its shutdown when no time is left."""
+
+
+@contextmanager
+def _without_collections() -> Generator[None]:
+    """Import without looking for cycles: modules are no garbage, and all that the agent has would be searched."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class ExporterOptions(TypedDict, total=False):
@@ -141,8 +156,9 @@ class ToolParameterMatchExporter(SpanExporter):
             max_held_bytes=max_held_bytes,
         )
         _check_share(sample)
-        # The engine is imported here: a program that makes no door need not load it, and no span has to wait for it.
-        from goldspan.collector_processor.in_process.setup import make_pipeline, otlp_span_exporter  # noqa: PLC0415
+        with _without_collections():
+            # The engine is imported here: a program that makes no door need not load it, and no span waits for it.
+            from goldspan.collector_processor.in_process.setup import make_pipeline, otlp_span_exporter  # noqa: PLC0415
 
         if isinstance(inner, str):
             inner = otlp_span_exporter(inner, meter_provider)

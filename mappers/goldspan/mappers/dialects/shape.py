@@ -46,6 +46,7 @@ from goldspan.mappers.span_facts import SHAPE, ContextFacts, ModelFacts, SpanLoo
 from goldspan.mappers.spans import EventView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence, read_value
 from goldspan.scoring.messages import MessageResult, is_definition, raw_messages, role_of
+from goldspan.scoring.patterns import regex
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
 _KINDS = frozenset({"kind", "type", "subtype", "step", "operation", "category", "class", "method"})
@@ -75,10 +76,10 @@ _FAILURES: tuple[tuple[str, object], ...] = (
 _PARAMETERS = frozenset({"parameters", "params"})
 """Words of keys that hold the arguments of a call in some instrumentations, and the tool's schema in others."""
 _NO_ERRORS = frozenset({"", "false", "none", "null", "ok"})
-_SEPARATORS = re.compile(r"[^a-z]+")
-_TOOL_KIND = re.compile(r"(?:tools?|function)(?:call|execution|invocation|run|use)?$")
+_SEPARATORS = regex(r"[^a-z]+")
+_TOOL_KIND = regex(r"(?:tools?|function)(?:call|execution|invocation|run|use)?$")
 """How kinds of tools end, without what divides their words."""
-_NAME = re.compile(r"[A-Za-z_][\w\-]{0,79}(?<!true)(?<!false)(?<!none)", re.IGNORECASE)
+_NAME = regex(r"[A-Za-z_][\w\-]{0,79}(?<!true)(?<!false)(?<!none)", re.IGNORECASE)
 _SHORT = 200
 """Characters of a text that may be a name, an id or a kind."""
 _MOST_TEXTS = 64
@@ -104,10 +105,10 @@ def says_tool(text: str) -> bool:
 
 # How values are wrapped.
 
-_NUMBERED = re.compile(r"\.\d{1,7}(?:\.|$)")
-_MEMBER = re.compile(r"((?:.*[._])?(?:inputs|arguments|args|kwargs|outputs|results))\.(?=[^.])")
-_CUT_REPR = re.compile(r"[A-Za-z_][\w.]*\(\w+=")
-_NAMED_TEXT = re.compile(r"(\w+)='([^'\\]{1,200})'")
+_NUMBERED = regex(r"\.\d{1,7}(?:\.|$)")
+_MEMBER = regex(r"((?:.*[._])?(?:inputs|arguments|args|kwargs|outputs|results))\.(?=[^.])")
+_CUT_REPR = regex(r"[A-Za-z_][\w.]*\(\w+=")
+_NAMED_TEXT = regex(r"(\w+)='([^'\\]{1,200})'")
 
 
 def _unflattened(attributes: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from typing import Any, NamedTuple, cast
 
 from goldspan.scoring.errors import Mistake
 from goldspan.scoring.json_values import is_list, is_mapping, shown
+from goldspan.scoring.patterns import regex
 from goldspan.scoring.sessions import JsonValue
 
 MAX_DEPTH = 100
@@ -170,7 +170,7 @@ def check_finite(value: JsonValue, where: ValuePath, note: Callable[[ValuePath, 
 
 # JSON: `json` reads the values, a second look finds their lines and duplicate keys.
 
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s{}\[\],:"]++')
+_TOKEN = regex(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s{}\[\],:"]++')
 
 _Token = tuple[str, int]  # text and line
 
@@ -293,11 +293,11 @@ _WORDS: dict[str, JsonValue] = {
     **{sign + word: float(sign + "inf") for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")},
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
-_INTEGERS = ((re.compile(r"[-+]?[0-9]+"), 10), (re.compile(r"0o[0-7]+"), 8), (re.compile(r"0x[0-9a-fA-F]+"), 16))
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_HALF = re.compile("[\ud800-\udfff]")
+_INTEGERS = ((regex(r"[-+]?[0-9]+"), 10), (regex(r"0o[0-7]+"), 8), (regex(r"0x[0-9a-fA-F]+"), 16))
+_FLOAT = regex(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_HALF = regex("[\ud800-\udfff]")
 _STARTS_OF_NUMBERS = frozenset("+-.0123456789")
-_OLD_BREAK = re.compile("[\x85\u2028\u2029]")
+_OLD_BREAK = regex("[\x85\u2028\u2029]")
 """Line breaks in YAML 1.1 and plain characters in 1.2: a parser of 1.1 turns them into other white space."""
 
 

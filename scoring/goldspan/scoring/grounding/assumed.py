@@ -16,6 +16,7 @@ from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import full_name, is_range_name
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
 from goldspan.scoring.grounding.quantities import as_number
+from goldspan.scoring.patterns import regex
 
 _COUNTS = frozenset((
     "number", "count", "quantity", "amount", "num", "adults", "children", "infants", "passengers", "guests", "people",
@@ -26,8 +27,8 @@ _COORDINATES = frozenset(("latitude", "longitude", "lat", "lon", "lng", "coordin
 _PEOPLE = ("user", "assistant")
 _MOST_PASSAGES = 50
 """So many of the latest passages are searched for a name."""
-_NAME = re.compile(r"[A-Z]\w{2,}(?: [A-Z]\w+){0,2}")
-_RANGE = re.compile(r"between|from|rang|scale|minimum|maximum|lowest|highest|at (?:least|most)")
+_NAME = regex(r"[A-Z]\w{2,}(?: [A-Z]\w+){0,2}")
+_RANGE = regex(r"between|from|rang|scale|minimum|maximum|lowest|highest|at (?:least|most)")
 _LAST_LATIN = "\u024f"
 
 

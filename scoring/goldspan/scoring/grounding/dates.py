@@ -9,6 +9,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from goldspan.scoring.grounding.words import LETTER, UNITS, letters_in, normalised, starting, words_of
+from goldspan.scoring.patterns import regex
 
 _MONTHS = {
     name: number
@@ -28,46 +29,46 @@ _WEEKDAYS = {
 }  # fmt: skip
 _MONTH = rf"(?P<month>{starting(_MONTHS, LETTER)})(?![^\W\d_])\.?"
 # A pattern that begins with a digit and then looks behind it is tried at digits alone, not at every character.
-_SEPARATED = re.compile(r"[-/.](?<=\d.)\d")
-_ISO = re.compile(r"(?P<year>\d(?<!\d\d)\d{3})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)")
-_NUMBER_YEAR = re.compile(r"(?P<month>\d(?<![\d/.-]\d)\d?)[-/](?P<year>\d{4})(?![\d/-])")
-_YEAR_NUMBER = re.compile(r"(?P<year>(?:19|20)(?<![\d/.-]\d\d)\d\d)[-/](?P<month>\d{1,2})(?![\d/-])")
-_COMPACT = re.compile(r"(?P<year>[12](?<!\d\d)(?:(?<=1)9|(?<=2)0)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)(?!\d)")
-_SLASHES = re.compile(r"(?P<one>\d(?<![\d/.-]\d)\d?)[-/.](?P<other>\d{1,2})(?:[-/.](?P<year>\d{4}|\d{2}))?(?![\d/-])")
-_MONTH_DAY = re.compile(
+_SEPARATED = regex(r"[-/.](?<=\d.)\d")
+_ISO = regex(r"(?P<year>\d(?<!\d\d)\d{3})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)")
+_NUMBER_YEAR = regex(r"(?P<month>\d(?<![\d/.-]\d)\d?)[-/](?P<year>\d{4})(?![\d/-])")
+_YEAR_NUMBER = regex(r"(?P<year>(?:19|20)(?<![\d/.-]\d\d)\d\d)[-/](?P<month>\d{1,2})(?![\d/-])")
+_COMPACT = regex(r"(?P<year>[12](?<!\d\d)(?:(?<=1)9|(?<=2)0)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)(?!\d)")
+_SLASHES = regex(r"(?P<one>\d(?<![\d/.-]\d)\d?)[-/.](?P<other>\d{1,2})(?:[-/.](?P<year>\d{4}|\d{2}))?(?![\d/-])")
+_MONTH_DAY = regex(
     _MONTH + r"\s*(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b)?"
 )
-_DAY_MONTH = re.compile(
+_DAY_MONTH = regex(
     r"(?P<day>\d(?<![\d:]\d)\d?)(?:st|nd|rd|th)?\s*(?:day\s+)?(?:of\s+)?[-\s]?"
     + _MONTH
     + r"[-\s,]*(?:of\s+)?(?P<year>\d{4})?\b"
 )
-_MONTH_YEAR = re.compile(_MONTH + r"\s*,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b")
-_MONTH_ALONE = re.compile(rf"(?P<month>{starting(_MONTHS)})(?![^\W\d_])\.?")
-_DAY_RANGE = re.compile(
+_MONTH_YEAR = regex(_MONTH + r"\s*,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b")
+_MONTH_ALONE = regex(rf"(?P<month>{starting(_MONTHS)})(?![^\W\d_])\.?")
+_DAY_RANGE = regex(
     r"(\d(?<![\d:.]\d)\d?)(?:st|nd|rd|th)?\s*(?:-|\u2013|to|and|until|through|au|al|a|ao)\s*\d{1,2}(?:st|nd|rd|th)?\s*(?:of\s+)?"
     + _MONTH
 )
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
-_DAY_LIST = re.compile(r"(\d(?<!\w\d)\d?)(?:st|nd|rd|th)\b")
-_TIME = re.compile(
+_DAY_LIST = regex(r"(\d(?<!\w\d)\d?)(?:st|nd|rd|th)\b")
+_TIME = regex(
     r"(?P<hour>\d(?<![\d:.]\d)\d?)(?:[:.h](?P<minute>\d{2}))?(?::(?P<second>\d{2}))?(?:\.\d+)?(?:ish\b)?\s*(?P<half>[ap]\.?\s?m\b\.?)?"
 )
-_MINUTES = re.compile(r"[:.h](?<=\d.)\d\d")
+_MINUTES = regex(r"[:.h](?<=\d.)\d\d")
 _BEFORE_HOURS = ("at", "by", "around", "about", "from", "until", "till", "to", "before", "after", "and", "between")
 _AFTER_HOURS = ("am", "pm", "m", "clock", "oclock", "morning", "afternoon", "evening", "night")
 _AROUND_HOURS = frozenset((*_BEFORE_HOURS, *_AFTER_HOURS))
-_PART_OF_DAY = re.compile(r"\s*(?:o'?clock|(?:in the|at|this) (?:morning|afternoon|evening|night))\b")
-_CLOCK_BEFORE = re.compile(rf"\b(?:{'|'.join(_BEFORE_HOURS)})\s*$")
-_LATER_HALF = re.compile(r"\W*(?:in the |at |this )?(?:afternoon|evening|night)")
-_EARLIER_HALF = re.compile(r"\W*in the morning")
-_QUARTERS = re.compile(rf"(?:({starting(('half', 'quarter'))})\s+(past|to)|h(?<!\w.)(?<!past .)(?<!to .)alf)\s+(\w+)")
+_PART_OF_DAY = regex(r"\s*(?:o'?clock|(?:in the|at|this) (?:morning|afternoon|evening|night))\b")
+_CLOCK_BEFORE = regex(rf"\b(?:{'|'.join(_BEFORE_HOURS)})\s*$")
+_LATER_HALF = regex(r"\W*(?:in the |at |this )?(?:afternoon|evening|night)")
+_EARLIER_HALF = regex(r"\W*in the morning")
+_QUARTERS = regex(rf"(?:({starting(('half', 'quarter'))})\s+(past|to)|h(?<!\w.)(?<!past .)(?<!to .)alf)\s+(\w+)")
 """`half past six`; `half six`, as the British say it."""
 _PARTS_OF_HOURS = ("half", "quarter")
 _NAMED_TIMES = {"noon": (12, 0), "midday": (12, 0), "midnight": (0, 0)}
-_NAMED_TIME = re.compile(rf"(?:{starting(_NAMED_TIMES)})\b")
+_NAMED_TIME = regex(rf"(?:{starting(_NAMED_TIMES)})\b")
 _HOURS = {name: number for name, number in UNITS.items() if 1 <= number <= 12}
-_HOUR_WORD = re.compile(
+_HOUR_WORD = regex(
     rf"({starting(_HOURS)})\s*(?:(thirty|fifteen|forty[- ]five)\s*)?"
     r"(o'?clock|[ap]\.?\s?m\b|in the (?:morning|afternoon|evening)|at night)"
 )
@@ -208,13 +209,11 @@ def _halves(hour: int, minute: int, half: str | None, after: str) -> Iterator[tu
 _NEXT_WORDS = frozenset(
     ("next", "coming", "following", "this", "upcoming", "last", "past", "previous", "current", "the")
 )
-_NEXT = re.compile(
-    rf"({starting(_NEXT_WORDS - {'the'})}|t(?<!\w.)he(?=\s+weekend))\s+(weekend|week|month|year|quarter)\b"
-)
-_WEEKDAY = re.compile(rf"({starting(_WEEKDAYS)})s?\b")
+_NEXT = regex(rf"({starting(_NEXT_WORDS - {'the'})}|t(?<!\w.)he(?=\s+weekend))\s+(weekend|week|month|year|quarter)\b")
+_WEEKDAY = regex(rf"({starting(_WEEKDAYS)})s?\b")
 _COUNTS = {"a": 1, "an": 1, "couple of": 2, "few": 3} | _HOURS
-_SPAN = re.compile(rf"({starting(_COUNTS)}|\d(?<!\w.)\d{{0,3}})[ -](day|night|week|month|year)s?\b")
-_AFTER = re.compile(r"(?<!\d )(?<!a )\b(week|month|year) (?:after|before|later|earlier)\b")
+_SPAN = regex(rf"({starting(_COUNTS)}|\d(?<!\w.)\d{{0,3}})[ -](day|night|week|month|year)s?\b")
+_AFTER = regex(r"(?<!\d )(?<!a )\b(week|month|year) (?:after|before|later|earlier)\b")
 _OFFSET_WORDS = frozenset((
     "today", "tonight", "now", "current", "currently", "this", "day", "immediately", "tomorrow", "overnight",
     "yesterday", "night", "tmrw", "tmr", "tmw", "tomoz", "tomo", "moro",
@@ -235,7 +234,7 @@ def full_name(name: str) -> str:
     return _SHORT_DAYS.get(name, name)
 
 
-_NAMED_RANGE = re.compile(
+_NAMED_RANGE = regex(
     r"(?:({0})s?\s*(?:-|\u2013|to|through|thru|until|till)\s*({0})s?|({1})\s*(?:-|\u2013|to|through|thru|until|till)\s*({1}))\b".format(
         *map(starting, _NAMES)
     )
@@ -272,7 +271,7 @@ def _names_between(match: re.Match[str]) -> Iterator[str]:
 
 
 _OFFSETS = tuple(
-    (re.compile(rf"({starting(words.split(','))})\b"), offset)
+    (regex(rf"({starting(words.split(','))})\b"), offset)
     for offset, words in (
         (0, "today,tonight,now,current,currently,same day,immediately,this morning,this afternoon,this evening"),
         (2, "day after tomorrow"),

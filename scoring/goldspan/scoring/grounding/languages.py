@@ -21,6 +21,7 @@ from itertools import chain
 from typing import Any
 
 from goldspan.scoring.grounding.words import NUMBER_WORDS
+from goldspan.scoring.patterns import regex
 
 _SMALL_WORDS = {
     "de": (
@@ -58,7 +59,7 @@ _ENGLISH = frozenset((
     "that", "on", "in", "at", "me", "do", "as", "no", "we", "our", "by", "be", "can",
 ))  # fmt: skip
 _SCRIPTS = tuple(
-    (re.compile(f"[{letters}]"), tuple(languages.split()))
+    (regex(f"[{letters}]"), tuple(languages.split()))
     for letters, languages in (
         ("\u3040-\u30ff", "ja"), ("\u4e00-\u9fff", "zh ja"), ("\uac00-\ud7a3", "ko"), ("\u0400-\u04ff", "ru"),
         ("\u0600-\u06ff", "ar"), ("\u0900-\u097f", "hi"), ("\u0e00-\u0e7f", "th"),
@@ -155,7 +156,7 @@ _ORDINALS = {
     "nl": {"eerste": 1, "derde": 3},
     "fr": {"premier": 1}, "it": {"primo": 1}, "es": {"primero": 1}, "pt": {"primeiro": 1},
 }  # fmt: skip
-_ORDINAL_ENDING = re.compile(r"(?<=\w\w)(?:sten|ste|ten|te|de)$")
+_ORDINAL_ENDING = regex(r"(?<=\w\w)(?:sten|ste|ten|te|de)$")
 _PHRASES = {
     "today": "heute aujourd'hui hoy hoje oggi vandaag сегодня اليوم आज 今天 今日 오늘",
     "tonight": (
@@ -281,24 +282,24 @@ _PHRASES = {
 }
 """What people say of days and amounts, in the languages above; `_` is a space."""
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|[^\W_\u0e00-\U0010ffff]+(?:['\u2019-](?=\w))?|.", re.DOTALL
 )
 _HAN_DIGITS = "零〇一二两兩三四五六七八九十百千"
-_HAN_NUMBER = re.compile(f"(?:[{_HAN_DIGITS[:-1]}]|千(?![克米瓦卡]))+")
-_YEAR_MONTH_DAY = re.compile(
+_HAN_NUMBER = regex(f"(?:[{_HAN_DIGITS[:-1]}]|千(?![克米瓦卡]))+")
+_YEAR_MONTH_DAY = regex(
     r"(\d{4})\s*[年년]\s*(\d{1,2})\s*[月월](?:\s*(\d{1,2})\s*[日号號일])?|(?<!\d)(\d{1,2})\s*[月월]\s*(?:(\d{1,2})\s*[日号號일]?)?"
 )
 _EARLY, _LATE = "上午|早上|早晨|凌晨|清晨|午前|오전|아침", "下午|晚上|傍晚|中午|今晚|午後|夜|오후|저녁|밤"
-_CLOCK = re.compile(
+_CLOCK = regex(
     rf"({_EARLY})?({_LATE})?\s*(\d{{1,2}})\s*(?:[点點時时시](?:(半|반)|\s*(\d{{1,2}})\s*(?:(刻)|[分분])?)?|:(\d{{2}}))"
 )
-_LARGE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([千천])(?![克米瓦卡])|([万萬만])|([亿億억]))")
-_DISCOUNT = re.compile(r"打\s*([1-9])\s*折")
-_PERCENT = re.compile(r"100分之(\d+(?:\.\d+)?)")
-_POINTED = re.compile(r"(?<![\d.,])\d{1,3}(?:[. ]\d{3})+(?![.,]?\d)")
-_ORDINAL = re.compile(r"(?<=\d)\.(?=\s?[^\W\d])")
-_RUSSIAN_ENDING = re.compile(r"(?<=[\u0400-\u04ff]{4})[аяуюеёиыоьй]{1,2}$")
+_LARGE = regex(r"(\d+(?:\.\d+)?)\s*(?:([千천])(?![克米瓦卡])|([万萬만])|([亿億억]))")
+_DISCOUNT = regex(r"打\s*([1-9])\s*折")
+_PERCENT = regex(r"100分之(\d+(?:\.\d+)?)")
+_POINTED = regex(r"(?<![\d.,])\d{1,3}(?:[. ]\d{3})+(?![.,]?\d)")
+_ORDINAL = regex(r"(?<=\d)\.(?=\s?[^\W\d])")
+_RUSSIAN_ENDING = regex(r"(?<=[\u0400-\u04ff]{4})[аяуюеёиыоьй]{1,2}$")
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october"),
     *("november", "december"),
@@ -411,9 +412,9 @@ def _table(language: str) -> _Table:
 _WORD = "\x01"
 """Before a number that was a word."""
 _AND = "(?:e|y|et|und|en|и|و)"
-_RUN = re.compile(rf"(?:(?<![\w.,])\d+(?:[.,]\d+)? +(?={_WORD}1000))?{_WORD}[\d.]+(?:[ -]+(?:{_AND} +)?{_WORD}[\d.]+)*")
-_PART = re.compile(rf"([ -]*)(?:{_AND} +)?{_WORD}?([\d.,]+)")
-_TENS_AND_ORDINAL = re.compile(r"(?<!\d)([23]0) +(\d(?:st|nd|rd|th))\b")
+_RUN = regex(rf"(?:(?<![\w.,])\d+(?:[.,]\d+)? +(?={_WORD}1000))?{_WORD}[\d.]+(?:[ -]+(?:{_AND} +)?{_WORD}[\d.]+)*")
+_PART = regex(rf"([ -]*)(?:{_AND} +)?{_WORD}?([\d.,]+)")
+_TENS_AND_ORDINAL = regex(r"(?<!\d)([23]0) +(\d(?:st|nd|rd|th))\b")
 
 
 @cache
@@ -489,15 +490,15 @@ def _goes_on(value: float, total: float, current: float, *, hyphened: bool, last
 
 # Times that are told from the hour before or after.
 
-_DAYS_FROM_TO = re.compile(
+_DAYS_FROM_TO = regex(
     r"\b(?:dal|del|do dia|du|vom|с)\s+(\d{1,2})\.?\s+(?:al|ao dia|ao|au|bis(?: zum)?|по)\s+(\d{1,2})\b(?![:.,]\d)"
 )
-_DAY_ALONE = re.compile(r"(?<![\d月월])(?<!月\s)(\d{1,2})\s*[号號일日](?!\w?元)")
+_DAY_ALONE = regex(r"(?<![\d月월])(?<!月\s)(\d{1,2})\s*[号號일日](?!\w?元)")
 _HOUR = r"(?:le |las |as |a la )?(?P<{0}>\d{{1,2}})(?: +o'clock)?"
-_BETWEEN = re.compile(rf"between +(\d{{1,4}}) +{_AND} +(\d{{1,4}})\b")
-_HALF_HOUR = re.compile(r"\b(\d{1,2})(?: +o'clock)? +and a half\b")
-_BEFORE_EIGHT = re.compile(r"без +2([1-9])\b(?! +\d)")
-_CLOCK_IN_WORDS = re.compile(
+_BETWEEN = regex(rf"between +(\d{{1,4}}) +{_AND} +(\d{{1,4}})\b")
+_HALF_HOUR = regex(r"\b(\d{1,2})(?: +o'clock)? +and a half\b")
+_BEFORE_EIGHT = regex(r"без +2([1-9])\b(?! +\d)")
+_CLOCK_IN_WORDS = regex(
     "|".join(
         (
             rf"\b(?:(?:viertel|kwart|(?:um )?quarto)|(?P<to>\d{{1,2}})(?: minuten)?)"

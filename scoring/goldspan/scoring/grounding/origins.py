@@ -49,6 +49,7 @@ from goldspan.scoring.grounding.words import (
     words_of,
 )
 from goldspan.scoring.json_values import is_mapping, is_sequence
+from goldspan.scoring.patterns import regex
 
 _PROSE_WORDS = 7
 """A text of at least so many words is prose: only the identifiers and numbers in it are judged."""
@@ -64,12 +65,12 @@ _WRITTEN = frozenset((
 ))  # fmt: skip
 """Words in the names of parameters whose text an agent writes itself."""
 _PAGING = frozenset(("offset", "skip", "page", "index", "cursor"))
-_EXAMPLE = re.compile(r"such as|e\.g|example|for instance|like|format|i\.e|例如|比如|[\uff0c,]如")
-_OFFER = re.compile(
+_EXAMPLE = regex(r"such as|e\.g|example|for instance|like|format|i\.e|例如|比如|[\uff0c,]如")
+_OFFER = regex(
     r"default|use |if |options?|one of|can be|either|choose|choice|supported|possible|must be|available|values?"
     r"|omitted|specif|allowed|enum\b|valid|选项|可选|候选|支持|可能的值"
 )
-_SEVERAL = re.compile(r"['\"`]?\s*(?:[,、]|or\b|或)\s*['\"`]?\w")
+_SEVERAL = regex(r"['\"`]?\s*(?:[,、]|or\b|或)\s*['\"`]?\w")
 _OFFERED_BEFORE = 300
 """Characters before a value in which a description may say that it offers it."""
 _UNSPACED = "\u0e00"
@@ -80,14 +81,14 @@ _DAYS_AFTER_MONTH = 3
 _USUAL_MINUTES = (30, 60, 90, 120)
 _LARGEST_EXACT = 2**53
 """Beyond it an integer is an identifier, whose digits count."""
-_AMOUNT = re.compile(r"(\d{1,15})([^\W\d_]+)")
+_AMOUNT = regex(r"(\d{1,15})([^\W\d_]+)")
 """A number with its unit: `72h`."""
-_RUNS = re.compile(r"\d+|[^\W\d_]+")
-_EXPRESSION = re.compile(r"(?=.*[*+^(=])[\d\s.,+*/^()=<>%-]+")
-_RANGE = re.compile(r"(\d[\d,.]*)\s?[-\u2013~]\s?(\d[\d,.]*)")
+_RUNS = regex(r"\d+|[^\W\d_]+")
+_EXPRESSION = regex(r"(?=.*[*+^(=])[\d\s.,+*/^()=<>%-]+")
+_RANGE = regex(r"(\d[\d,.]*)\s?[-\u2013~]\s?(\d[\d,.]*)")
 _LONGEST_INTEGER = 4_096
 """Bits of an integer that is written as text."""
-_LONG_RUN = re.compile(r"(?<![\d.t])\d{5,}")
+_LONG_RUN = regex(r"(?<![\d.t])\d{5,}")
 _DIGITS_OF_MOMENTS = (8, 12, 14)
 """So many digits in a row are a date, or a date with a time; others are of an identifier that begins like one."""
 _LONGEST_PREFIX = 2

@@ -20,33 +20,34 @@ from goldspan.scoring.grounding.words import (
     remembered,
     stem,
 )
+from goldspan.scoring.patterns import regex
 
-_DIGIT = re.compile(r"\d")
-_GROUPED = re.compile(r"[-+]?\d{1,3}(,\d{2,3})+(\.\d+)?")
-_DECIMAL_COMMA = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+|[-+]?\d+,\d{1,2}")
+_DIGIT = regex(r"\d")
+_GROUPED = regex(r"[-+]?\d{1,3}(,\d{2,3})+(\.\d+)?")
+_DECIMAL_COMMA = regex(r"[-+]?\d{1,3}(\.\d{3})+,\d+|[-+]?\d+,\d{1,2}")
 _MINUS, _MONEY = "-\u2212", "$€£¥₹"
 _MORE_DIGITS = r"\d{0,2}(?:,\d{2,3})+(?:\.\d+)?|\d{0,2}(?:\.\d{3})+,\d+|\d*(?:\.\d+)?(?:e[-+]?\d+)?"
 _DIGITS = rf"\d(?:{_MORE_DIGITS})|\.\d+"
 # It begins with one of few characters, so that it is tried at these alone.
-_NUMBER = re.compile(
+_NUMBER = regex(
     rf"([{_MINUS}+{_MONEY}.\d])(?<![a-z_0-9.].)"
     rf"((?<=\d)(?:{_MORE_DIGITS})|(?<=\.)\d+|(?<=[{_MINUS}+])(?:[{_MONEY}]\s?)?(?:{_DIGITS})|(?<=[{_MONEY}])\s?(?:{_DIGITS}))"
     r"(?:[\s-]?([a-z°%²³/]+))?",
     re.DOTALL,
 )
-_FEET = re.compile(r"(\d)(?<!\w\d)\s?(?:'|\u2019|ft|feet|foot)\s?(\d{1,2})(?:\"|\u201d|''|\s?in\w*|\b)")
+_FEET = regex(r"(\d)(?<!\w\d)\s?(?:'|\u2019|ft|feet|foot)\s?(\d{1,2})(?:\"|\u201d|''|\s?in\w*|\b)")
 _FEET_MARKS = ("'", "\u2019", "ft", "feet", "foot")
 _TIMES = ("x", "\u00d7", "*")
-_POWER = re.compile(r"(\d(?<![\w.]\d)\d*(?:\.\d+)?)\s*(?:x|\u00d7|\*)\s*10\s*(?:\^|\*\*)\s*\(?([-\u2212+]?\d{1,3})")
-_FRACTION = re.compile(r"(\d(?<![\w./]\d)\d{0,14})\s?/\s?(\d{1,15})(?![\w/])")
-_BOUND = re.compile(
+_POWER = regex(r"(\d(?<![\w.]\d)\d*(?:\.\d+)?)\s*(?:x|\u00d7|\*)\s*10\s*(?:\^|\*\*)\s*\(?([-\u2212+]?\d{1,3})")
+_FRACTION = regex(r"(\d(?<![\w./]\d)\d{0,14})\s?/\s?(\d{1,15})(?![\w/])")
+_BOUND = regex(
     r"\b(?:(?P<less>less|fewer|lower|smaller|under|below|before)|more|greater|higher|over|above|after) (?:than )?"
     r"(?P<number>\d{1,15})\b"
 )
 _LARGEST = 1e300
 _LONGEST = 40
 """Characters of a number."""
-_WORD = re.compile(r"[^\W\d_]+|(?<!\d)\d{1,6}(?:st|nd|rd|th)\b")
+_WORD = regex(r"[^\W\d_]+|(?<!\d)\d{1,6}(?:st|nd|rd|th)\b")
 _BOUNDING = frozenset(
     ("less", "fewer", "lower", "smaller", "under", "below", "before", "more", "greater", "higher", "over", "above")
 ) | {"after"}
@@ -209,8 +210,8 @@ def _spelled(text: str) -> Iterator[Quantity]:
         yield Quantity(total + current, "", "word")
 
 
-_AND_A_HALF = re.compile(r"\b(\w+)(?: +(\w+))? +and a half\b(?: +(\w+))?")
-_PART_OF = re.compile(r"\b(?:half|(\w+) quarters?(?: of)?)(?: an?)? (\w+)")
+_AND_A_HALF = regex(r"\b(\w+)(?: +(\w+))? +and a half\b(?: +(\w+))?")
+_PART_OF = regex(r"\b(?:half|(\w+) quarters?(?: of)?)(?: an?)? (\w+)")
 
 
 def _with_a_half(text: str) -> Iterator[Quantity]:

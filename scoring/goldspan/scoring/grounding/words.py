@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import lru_cache, wraps
 from typing import TypeVar
 
-_WORD = re.compile(r"[^\W_\u0e00-\U0010ffff]+|(?:(?![\W_])[\u0e00-\U0010ffff])+")  # scripts without spaces apart
+from goldspan.scoring.patterns import regex
+
+_WORD = regex(r"[^\W_\u0e00-\U0010ffff]+|(?:(?![\W_])[\u0e00-\U0010ffff])+")  # scripts without spaces apart
 _ASCII_WORDS = "".join(char if char.isalnum() else " " for char in map(chr, range(128)))
 LETTER = r"[^\W\d_]"
-_LETTERS = re.compile(f"{LETTER}+")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LETTERS = regex(f"{LETTER}+")
+_CAMEL = regex(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ENDINGS = (
     "ational", "ization", "isation", "fulness", "iveness", "ements", "ations", "ation", "ement", "ments",
     "ment", "ically", "ities", "able", "ible", "ility", "ingly", "edly", "ness", "ies", "ied", "ier", "ing",
@@ -20,7 +21,7 @@ _ENDINGS = (
     "ic", "ly", "ed", "er", "or", "es", "en", "an", "s", "y", "e",
 )  # fmt: skip
 
-_CYRILLIC_ENDING = re.compile("(?<=..)(?:ами|ями|ого|его|ому|ему|ах|ях|ов|ев|ей|ой|ом|ем|ым|им|ых|их|[аяуюеёиыоьй])$")
+_CYRILLIC_ENDING = regex("(?<=..)(?:ами|ями|ого|его|ому|ему|ах|ях|ов|ев|ей|ой|ом|ем|ым|им|ых|их|[аяуюеёиыоьй])$")
 _LONGEST_WORD = 40
 """Letters of a word that has an ending."""
 

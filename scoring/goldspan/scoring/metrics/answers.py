@@ -22,11 +22,12 @@ from goldspan.scoring.grounding.origins import OriginFinder
 from goldspan.scoring.grounding.quantities import CENT, Computed, as_number
 from goldspan.scoring.json_values import counted
 from goldspan.scoring.messages import as_text
+from goldspan.scoring.patterns import regex
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_TEXT, MetricScore, Range, Reason
 
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-_VALUES = re.compile(
+_VALUES = regex(
     r"(?P<mail>[\w.+-]+@[\w-]+\.[\w.-]*\w)"
     rf"|(?P<date>\b\d{{4}}-\d\d-\d\d\b|\b(?:{_MONTHS})[a-z]*\.? \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?)"
     r"|(?P<id>#?\b(?=[\w-]*[A-Za-z_])(?=[\w-]*\d)(?!\d+(?:st|nd|rd|th|[a-z]{1,3}|-[A-Za-z-]+)\b)[\w-]{4,}\b)"
@@ -40,9 +41,9 @@ _OPERANDS = 200
 """An amount with a fraction may follow from any two of so many: agents tell differences of prices."""
 _MOST_VALUES = 200
 _MOST_SUMMED = 50
-_FORM = re.compile(r"(\d)\1{3}")
+_FORM = regex(r"(\d)\1{3}")
 """Digits of an identifier that shows what identifiers look like: `#W0000000`."""
-_OWNED_UP = re.compile(
+_OWNED_UP = regex(
     r"sorry|apolog|unable|fail|error|trouble|problem|issue|unfortunate|however|\bnot?\b|n[o'\u2019]t\b|\?|leider|nicht"
     r"|d[ée]sol|\bpas\b|lo siento|impossib|non |não|抱歉|无法|未能|失败|没有|不|申し訳|ません|죄송|못|не |عذر|खेद|नहीं",
     re.IGNORECASE,

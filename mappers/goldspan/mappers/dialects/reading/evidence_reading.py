@@ -30,10 +30,11 @@ from goldspan.mappers.span_facts import (
 from goldspan.mappers.spans import NO_ATTRIBUTES, STATUS_ERROR, Attributes, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence, may_be_object, read_value
 from goldspan.scoring.messages import MessageRequest, MessageResult, result_text
+from goldspan.scoring.patterns import regex
 from goldspan.scoring.sessions import Capture
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_NUMBERED = re.compile(r"(.+?)\.(\d{1,6})\.(.+)")
+_WORD = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_NUMBERED = regex(r"(.+?)\.(\d{1,6})\.(.+)")
 _SPEAKING = frozenset(
     {
         *("messages", "message", "chat", "contents", "context", "ctx", "conversation", "history", "transcript"),
@@ -50,7 +51,7 @@ _SESSION = frozenset({"session", "conversation", "thread"})
 _NO_SESSION = frozenset({"mcp", "transport", "parent", "user", "name"})
 _NO_ERROR = frozenset({"", "false", "none", "null", "ok", "success", "0"})
 _FAILURES = frozenset({"error", "failure", "failed"})
-_NAMES_ERROR = re.compile(
+_NAMES_ERROR = regex(
     r"\W*(?:an? )?(?:\w+ )?(?:\w*error|exception|traceback|failed)\b"
     r"|\W*status\W{1,3}(?:error|failure|failed)\b"
     r"|.{0,60}\b(?:error (?:occurred|executing|while|running|calling|invoking)|execution failed|failed with)\b",

@@ -27,6 +27,7 @@ from goldspan.scoring.matchers.matcher import (
     best_of,
     part_at,
 )
+from goldspan.scoring.patterns import regex
 from goldspan.scoring.sessions import (
     WORD_WITH_SIGNS,
     Capture,
@@ -37,7 +38,7 @@ from goldspan.scoring.sessions import (
     ToolCall,
 )
 
-_PLACE = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})", re.ASCII)
+_PLACE = regex(r"([0-9]{1,6})\.([0-9]{1,6})", re.ASCII)
 _EXAMPLE = "expected an object such as {call: create_order, path: /id}"
 
 
@@ -207,14 +208,14 @@ def _read_mentions(value: JsonValue, _: Options, where: ValuePath, reader: Match
 
 # Ids and numbers that the agent makes up.
 
-UUID = re.compile(r"(?:urn:uuid:)?\{?[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\}?", re.IGNORECASE)
-_TOKEN = re.compile(r"(?=[^0-9]*[0-9])[\w.-]{4,128}", re.ASCII)
+UUID = regex(r"(?:urn:uuid:)?\{?[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\}?", re.IGNORECASE)
+_TOKEN = regex(r"(?=[^0-9]*[0-9])[\w.-]{4,128}", re.ASCII)
 _FORMS: Mapping[str, re.Pattern[str] | None] = {
     "uuid": UUID,
-    "ulid": re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE),
+    "ulid": regex(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE),
     "timestamp": None,
-    "counter": re.compile(r"[0-9]{1,18}"),
-    "hex": re.compile(r"[0-9a-f]{6,128}", re.IGNORECASE),
+    "counter": regex(r"[0-9]{1,18}"),
+    "hex": regex(r"[0-9a-f]{6,128}", re.IGNORECASE),
     "token": _TOKEN,
 }
 _NEAR = 86_400
@@ -307,7 +308,7 @@ def _like(example: str) -> tuple[str, str] | None:
 # Days by their distance from the call.
 
 _UNITS = ("days", "weeks", "months", "years")
-_EDGE = re.compile(
+_EDGE = regex(
     r"(?P<edge>start|beginning|first day|end|last day) of (?:the )?(?P<which>this |current |next |last |previous )?"
     r"(?P<unit>week|month|quarter|year)"
 )
@@ -429,7 +430,7 @@ def _edge_of(base: date, edge: re.Match[str]) -> date:
 
 
 _OF_DAYS = "words such as tomorrow or end of month, or a distance such as {days: -7}"
-_ZONE_OF_TIME = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
+_ZONE_OF_TIME = regex(r"(?:Z|[+-]\d\d:?\d\d)$")
 
 
 def _read_date(value: JsonValue, options: Options, where: ValuePath, reader: MatcherReader) -> Expected:
