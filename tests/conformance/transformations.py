@@ -32,7 +32,8 @@ class Transformation:
     name: str
     change: Change
     lost: frozenset[str] = frozenset()
-    """Facts of which the evidence is gone: batch, turns, failure. That calls or arguments are gone is to be said."""
+    """Facts of which the evidence is gone: batch and order, turns, failure; calls that were only requested (requests);
+    the names that users know (affixes). That other calls or arguments are gone is to be said."""
     lost_unless_requested: frozenset[str] = frozenset()
     """Facts that are lost where the recording does not hold what models asked for."""
 
@@ -254,10 +255,10 @@ def renaming(kept: re.Pattern[str]) -> Change:
 
 
 transformation("keys outside the conventions renamed", "session")(renaming(_CONVENTIONS))
-transformation("all keys renamed", "session")(renaming(re.compile(r"(error|exception)\.")))
+transformation("all keys renamed", "session", "affixes")(renaming(re.compile(r"(error|exception)\.")))
 
 
-@transformation("scopes renamed")
+@transformation("scopes renamed", "affixes")
 def without_scopes(documents: list[Document], _: Random) -> list[Document]:
     def change(document: Document) -> Document:
         if not is_span(document):
@@ -369,12 +370,12 @@ def nested_failure(documents: list[Document], _: Random) -> list[Document]:
 # What is missing.
 
 
-@transformation("no model spans", "batch", "turns", "result")
+@transformation("no model spans", "batch", "turns", "requests")
 def without_models(documents: list[Document], _: Random) -> list[Document]:
     return without(documents, Role.MODEL)
 
 
-@transformation("no tool spans", "batch")
+@transformation("no tool spans", "batch", unless_requested=["calls"])
 def without_tools(documents: list[Document], _: Random) -> list[Document]:
     return without(documents, Role.TOOL)
 
@@ -470,7 +471,7 @@ def _bare(span: Span) -> Span:
     return {"kind": 1, **{key: span[key] for key in kept if key in span}}
 
 
-@transformation("times shuffled within each trace", "turns", unless_requested=["batch"])
+@transformation("times shuffled within each trace", "turns", "order", unless_requested=["batch"])
 def shuffled_times(documents: list[Document], random: Random) -> list[Document]:
     """Every span at any time of its trace: clocks that have nothing to do with each other."""
     ends = [
@@ -526,13 +527,16 @@ def split(documents: list[Document], _: Random) -> list[Document]:
     return each_record(each_span(documents, move), trace_of) if session else documents
 
 
+_SESSION_KEY = re.compile(r"(session|conversation|thread|group)[._]?(id)?$")
+
+
 def named_session(documents: Sequence[Document]) -> str:
     """Return the one session id that is written as an attribute, if there is one."""
     found = {
         one["value"]["stringValue"]
         for span in spans_of(documents)
         for one in span.get("attributes", ())
-        if re.search(r"session|conversation|thread|group", one["key"]) and "stringValue" in one.get("value", {})
+        if _SESSION_KEY.search(one["key"]) and "stringValue" in one.get("value", {})
     }
     return found.pop() if len(found) == 1 else ""
 

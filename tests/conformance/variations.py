@@ -20,8 +20,8 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -32,6 +32,7 @@ from conformance.recordings import NAMES, TRUTH
 from conformance.single_records import Document, documents_of
 from conformance.transformations import REGISTRY, TRANSFORMATIONS, Transformation, spans_of
 from goldspan.mappers import read_sessions
+from goldspan.mappers.assembly.tool_calls_and_batches import same_tool
 from goldspan.mappers.readers.files import views
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
@@ -74,6 +75,9 @@ class ReadTurn:
     """Empty where no session id was found."""
     visible: bool = True
     doubts: frozenset[str] = frozenset()
+    traces: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    """Tools of requests that were not executed, and are no calls."""
 
     @cached_property
     def calls(self) -> tuple[Call, ...]:
@@ -114,7 +118,8 @@ def _turn(turn: Turn, session: Session) -> ReadTurn:
     grouped = (sorted((call for _, call in group), key=_order) for _, group in groupby(calls, lambda one: one[0]))
     named = "" if session.id_source in UNNAMED or session.ambiguous else session.id
     doubts = frozenset(str(doubt.fact) for doubt in getattr(turn, "doubts", ()))
-    return ReadTurn(tuple(map(tuple, grouped)), named, turn.calls_visible, doubts)
+    rejected = tuple(call.name for call in turn.calls if call.rejected)
+    return ReadTurn(tuple(map(tuple, grouped)), named, turn.calls_visible, doubts, turn.trace_ids, rejected)
 
 
 def _call(call: ToolCall) -> Call:
@@ -146,7 +151,15 @@ def played(name: str) -> Reading:
         batches = [
             tuple(
                 sorted(
-                    (Call(one["name"], canonical(one["args"]), told and bool(one.get("error"))) for one in batch),
+                    (
+                        Call(
+                            one["name"],
+                            canonical(one["args"]),
+                            told and bool(one.get("error")),
+                            requested="refused" in one,
+                        )
+                        for one in batch
+                    ),
                     key=_order,
                 )
             )
@@ -220,9 +233,15 @@ def case(source: Original, steps: Sequence[Transformation]) -> Case | None:
 
 def judged(source: Original, label: str, found: Reading, documents: Sequence[Document], lost: set[str]) -> Case:
     doubts = tuple(sorted(found.doubts))
+    if "affixes" in lost:
+        found = with_names_of(source.expected, found)
+    if "requests" in lost:
+        source = replace(source, expected=without_requests(source.expected), played=None)
     if not found.turns and source.expected.turns:
         return Case(source.name, label, BLIND)
     wrong = differences(source.expected, found)
+    if wrong and "session" in found.doubts:
+        wrong &= differences(source.expected, joined_as(source.expected, found))
     if wrong and found.doubts & _DECIDING:
         return Case(source.name, label, HONEST, doubts=doubts)
     if wrong and source.played is not None:
@@ -233,7 +252,7 @@ def judged(source: Original, label: str, found: Reading, documents: Sequence[Doc
     if not wrong:
         false = doubts and not lost and not source.expected.doubts
         return Case(source.name, label, FALSE_DOUBT if false else RIGHT, doubts=doubts)
-    unsaid = wrong - found.doubts - lost
+    unsaid = wrong - found.doubts - lost - ({"order"} if "batch" in found.doubts | lost else set())
     if unsaid:
         unsaid -= gone(source.expected, documents)
     if unsaid == {"failure"} and may_have_failed_again(source.expected, found):
@@ -241,11 +260,58 @@ def judged(source: Original, label: str, found: Reading, documents: Sequence[Doc
     return Case(source.name, label, SILENT if unsaid else HONEST, tuple(sorted(unsaid)), doubts)
 
 
+def with_names_of(expected: Reading, found: Reading) -> Reading:
+    """Return a reading with the names that users know, which only the name of the instrumentation tells (R9)."""
+    names = {call.name for call in expected.calls}
+
+    def known(call: Call) -> Call:
+        return replace(call, name=next((name for name in names if same_tool(name, call.name)), call.name))
+
+    return _with_calls(found, lambda batch: tuple(sorted(map(known, batch), key=_order)))
+
+
+def without_requests(reading: Reading) -> Reading:
+    """Return a reading without what no execution tells."""
+    return _with_calls(reading, lambda batch: tuple(call for call in batch if not call.requested))
+
+
+def _with_calls(reading: Reading, change: Callable[[tuple[Call, ...]], tuple[Call, ...]]) -> Reading:
+    batches = (tuple(filter(None, map(change, turn.batches))) for turn in reading.turns)
+    return replace(
+        reading, turns=tuple(replace(turn, batches=own) for turn, own in zip(reading.turns, batches, strict=True))
+    )
+
+
+def joined_as(expected: Reading, found: Reading) -> Reading:
+    """Return a reading whose turns are joined as expected where they are of different traces: no session joins them.
+
+    What is requested in one of them, and again or executed in a later one, is one call.
+    """
+    turns: list[ReadTurn] = []
+    for turn in found.turns:
+        wanted = expected.turns[len(turns) - 1] if 0 < len(turns) <= len(expected.turns) else None
+        last = turns[-1] if turns and not set(turns[-1].traces) & set(turn.traces) else None
+        if last is None or wanted is None or not Counter(_names(turn)) <= Counter(_names(wanted)):
+            turns.append(turn)
+            continue
+        later = {(call.name, call.arguments) for call in turn.calls}
+        kept = (
+            tuple(call for call in batch if not call.requested or (call.name, call.arguments) not in later)
+            for batch in last.batches
+        )
+        turns[-1] = replace(turn, batches=(*filter(None, kept), *turn.batches))
+    return replace(found, turns=tuple(turns))
+
+
 def differences(expected: Reading, found: Reading) -> set[str]:
     """Return the facts that differ and are not said to be unknown."""
     wrong: set[str] = set()
     hidden = not all(turn.visible for turn in found.turns)
+    if hidden:  # what is known of such a turn is not evaluated
+        found = replace(found, turns=tuple(turn if turn.visible else replace(turn, batches=()) for turn in found.turns))
     missing = Counter(call.name for call in expected.calls) - Counter(call.name for call in found.calls)
+    requested = Counter(call.name for call in expected.calls if call.requested or call.failed)
+    missing -= Counter(name for turn in found.turns for name in turn.rejected) & requested
     added = Counter(call.name for call in found.calls) - Counter(call.name for call in expected.calls)
     if added or (missing and not hidden) or (not all(turn.visible for turn in expected.turns) and not hidden):
         wrong.add("calls")
@@ -253,16 +319,23 @@ def differences(expected: Reading, found: Reading) -> set[str]:
         wrong.add("arguments")
     if missing or added:
         return wrong | sessions_differ(expected, found)
-    if Counter(_names(turn) for turn in expected.turns) != Counter(_names(turn) for turn in found.turns):
+    wanted, told = _telling(expected), _telling(found)
+    if Counter(map(_names, wanted)) != Counter(map(_names, told)):
         wrong.add("turns")
-    elif sorted(map(_batches, expected.turns)) != sorted(map(_batches, found.turns)):
-        wrong.add("batch")
+    elif sorted(map(_batches, wanted)) != sorted(map(_batches, told)):
+        alike = sorted(sorted(_batches(turn)) for turn in wanted) == sorted(sorted(_batches(turn)) for turn in told)
+        wrong.add("order" if alike else "batch")
     known = "arguments" not in wrong and all(call.known for call in (*expected.calls, *found.calls))
     were, are = _failed(expected, known=known), _failed(found, known=known)
     untold = Counter(_print_of(call, known=known) for call in found.calls if call.requested and not call.failed)
     if are - were or were - are - untold:
         wrong.add("failure")
     return wrong | sessions_differ(expected, found)
+
+
+def _telling(reading: Reading) -> list[ReadTurn]:
+    """Return the turns but for those that say of themselves that they are of no session, and that nothing is seen."""
+    return [turn for turn in reading.turns if turn.visible or turn.session]
 
 
 def arguments_differ(expected: Reading, found: Reading) -> bool:
@@ -341,9 +414,9 @@ def gone(expected: Reading, documents: Sequence[Document]) -> set[str]:
     everything = "\n".join([*(text for span in texts for text in span), *logs])
     lost: set[str] = set()
     if any(plain(text)[:20] not in everything for text in expected.said[1:]) or not expected.said:
-        lost |= {"turns", "batch"}
+        lost |= {"turns", "batch", "order"}
     if not all(call.known and _shown(call, texts, logs) for call in expected.calls):
-        lost |= {"calls", "arguments", "turns", "batch", "failure"}
+        lost |= {"calls", "arguments", "turns", "batch", "order", "failure"}
     statuses = any(span.get("status", {}).get("code") == 2 for span in spans_of(documents))
     if not statuses and not any(_told(plain(text)[:20], everything) for text in expected.failures):
         lost.add("failure")

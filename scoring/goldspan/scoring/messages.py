@@ -90,10 +90,14 @@ def message_of(raw: Mapping[str, Any]) -> Message:
     text = "" if role == "tool" and results else _text_of(parts)
     if results and role in ("", "user") and not text:
         role = "tool"
+    elif role == "user" and not text and all(part.get("type") == "text" and part.get("content") == "" for part in parts):
+        role, results = "tool", _UNWRITTEN
     requests = () if results and role == "tool" else _requests(raw, parts, kinds)
     return Message(role, text, requests, results)
 
 
+_UNWRITTEN = (MessageResult(),)
+"""What a message in the user's name that says nothing is: LiteLLM writes results of the Responses API so."""
 _PLAIN_KEYS = frozenset({"role", "parts", "finish_reason"})
 _REQUEST_KEYS = frozenset({"type", "id", "name", "arguments"})
 _ANSWER_KEYS = frozenset({"type", "id", "response"})
@@ -110,8 +114,8 @@ def _message_of_parts(raw: Mapping[str, Any]) -> Message | None:
     if role == "tool" and not results:
         return None
     text = "" if role == "tool" else "\n".join(filter(None, texts))
-    if results and role == "user" and not text:
-        role = "tool"
+    if role == "user" and not text:
+        role, results = "tool", results or list(_UNWRITTEN)
     return Message(role, text, () if role == "tool" else tuple(requests), tuple(results))
 
 
@@ -550,13 +554,14 @@ _OF_A_MESSAGE = re.compile(
 All begin with a quote, so that the search goes from one to the next.
 """
 _IN_A_REPR = "tool_call_id="
+_REPRS = ("{'", "[{'")
 _ENVELOPES = ("output", "update", "result", "data", "messages")
 
 
 def result_of(value: object) -> MessageResult | None:
     """Read a tool's result out of the message that wraps it: LangChain's, a provider's, MCP's; none where none does."""
     if isinstance(value, str):
-        if _OF_A_MESSAGE.search(value) is None and _IN_A_REPR not in value:
+        if _OF_A_MESSAGE.search(value) is None and _IN_A_REPR not in value and not value.startswith(_REPRS):
             return None
         value = read_value(value)
     return _wrapped_result(value, 4)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -59,8 +60,6 @@ def doubts_of(
     found. Where calls are not visible, nothing is said of them.
     """
     telling = [span for span in spans if span.evidence is not NO_EVIDENCE]
-    if calls and not telling:
-        return ()
     models = [span for span in telling if span.role is Role.MODEL]
     found = [*_of_session(telling)] if named_after_trace else []
     alone = named_after_trace and not found and all(span.role is Role.MODEL for span in spans)
@@ -68,9 +67,11 @@ def doubts_of(
         found += _of_turns(models, tree_of, alone=alone)
         found += _of_agent_runs(spans, tree_of)
         found += _of_conversations(models, tree_of)
+        found += _of_units(spans, tree_of)
     if not calls:
         found += _of_silent_agents(spans, tree_of)
-    if calls_visible:
+    found += _of_failures_as_calls(calls)
+    if calls_visible and telling:
         found += _of_calls(calls, spans, telling, tree_of, pseudo_tools)
     elif calls:
         found += _of_repeats(calls, _executed(spans), {}, tree_of)
@@ -163,6 +164,11 @@ def _of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> I
     own = [span for span in models if not _is_inside_tool(span, tree_of)]
     if own and not alone and own[0].evidence.continues and _answers_others(own):
         yield _Contradiction("begins_with_results", DoubtedFact.TURNS, [own[0].ref])
+    for before, span in pairwise(own):
+        went_on = before.evidence.answers and not before.evidence.requests and not _may_have_asked(before)
+        if went_on and span.evidence.continues is False and span.evidence.users is None:
+            yield _Contradiction("several_user_messages", DoubtedFact.TURNS, [before.ref, span.ref])
+            return
     told = [span for span in own if span.evidence.users]
     for index, span in enumerate(told):
         mine = span.evidence.users or ()
@@ -199,6 +205,22 @@ def _of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Con
             return
 
 
+def _of_units(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
+    """Doubt that an agent's run is a turn where other agents run below one span with them, which has an output.
+
+    That span may be the turn: a crew's. It may as well be a program that holds a conversation, if a user's message
+    tells nothing.
+    """
+    first, tree = spans[0], tree_of(spans[0])
+    above = tree.spans.get(tree.top(first.span_id))
+    if first.dialect != SHAPE or above is None or above.role is not None or above.look is None:
+        return
+    if above.look.result_place is None or any(span.evidence.users for span in spans):
+        return
+    if tree.outermost_agents[above.span_id] > 1:
+        yield _Contradiction("several_agents_in_one", DoubtedFact.TURNS, [first.ref, above.ref])
+
+
 def _told(run: Sequence[SpanFacts]) -> str:
     """Return a digest of what an agent was told first."""
     for span in run:
@@ -207,6 +229,10 @@ def _told(run: Sequence[SpanFacts]) -> str:
         if span.evidence.users:
             return span.evidence.users[0]
     return ""
+
+
+def _may_have_asked(span: SpanFacts) -> bool:
+    return span.model is None or span.model.may_have_asked
 
 
 def _answers_others(own: Sequence[SpanFacts]) -> bool:
@@ -275,9 +301,16 @@ def _of_answers(
         yield _Contradiction("answered_not_read", DoubtedFact.CALLS, [span.ref for span in holders])
 
 
+def _of_failures_as_calls(calls: Sequence[ToolCall]) -> Iterator[_Contradiction]:
+    """Doubt that a failure told by a span of its own, `book_error`, is a call: nothing is known of its arguments."""
+    for call in calls:
+        if call.error and call.name.endswith(("_error", "_exception")) and call.capture is Capture.NOT_CAPTURED:
+            yield _Contradiction("failure_as_call", DoubtedFact.CALLS, call.evidence, [call.name])
+
+
 def _of_hand_offs(calls: Sequence[ToolCall]) -> Iterator[_Contradiction]:
-    """Doubt that a request named like a hand-off is a call where others were executed, and it was not."""
-    if all(call.requested for call in calls):
+    """Doubt that a request named like a hand-off is a call where others were executed, or had other tools."""
+    if all(call.requested and call.tool_definitions is NO_CONTENT for call in calls):
         return
     for call in calls:
         if call.requested and not call.rejected and call.name.startswith("transfer_to_"):
@@ -404,8 +437,13 @@ def _of_repeats(
     waiting = [call for call in calls if call.requested and not call.rejected and call.arguments]
     returned = {(call.name, value_digest(call.arguments)) for call in calls if _is_told(call, executed, result=True)}
     of_span, around = _made_by_span(calls, executed), _CallsAround(calls)
+    ran: set[tuple[str, str, str]] = set()
     for call in calls:
         span = None if call.span is None else executed.get(call.span)
+        mark = call.call_id or "", call.name, value_digest(call.arguments) if call.call_id else ""
+        if span is not None and not call.requested and call.call_id and mark in ran:
+            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref], [call.name])
+        ran.add(mark)
         if span is None or call.requested or (call.call_id or "") in by_id:
             continue
         twin = _with_arguments(span.evidence.arguments, waiting)
@@ -425,10 +463,11 @@ def _of_repeats(
 
 
 def _is_told(call: ToolCall, executed: Mapping[SpanRef, SpanFacts], *, result: bool) -> bool:
-    """Say whether a call's span has its result and no id; or its id and no result, as what a model requested has."""
+    """Say whether a call's span has its result, or no more than a request has, as one that waits for approval."""
     spans = [executed[ref] for ref in call.evidence if ref in executed]
     holds = any(span.evidence.failed is not None or span.evidence.names_error or span.evidence.status for span in spans)
-    return bool(spans) and bool(call.arguments) and holds is result and bool(call.call_id) is not result
+    are_told = bool(call.arguments) or call.capture in (Capture.UNPARSABLE, Capture.TRUNCATED)
+    return bool(spans) and are_told and holds is result
 
 
 def _with_arguments(digests: Sequence[str], calls: Sequence[ToolCall]) -> ToolCall | None:
@@ -566,6 +605,7 @@ def _of_batches(
     calls: Sequence[ToolCall], by_id: Mapping[str, _Asked], spans: Sequence[SpanFacts]
 ) -> Iterator[_Contradiction]:
     """Doubt batches that divide what one response asked for, or join what several did (R8)."""
+    yield from _of_steps(calls, spans)
     responses = _responses(by_id, spans)
     batches: dict[tuple[SpanRef, int], int] = {}
     first_of: dict[int, tuple[SpanRef, int]] = {}
@@ -579,6 +619,17 @@ def _of_batches(
             before = named.get(batch if batch != call.batch else call.batch, call.name)
             yield _Contradiction("batch_of_request", DoubtedFact.BATCH, [response[0], other[0]], [before, call.name])
         named.setdefault(call.batch, call.name)
+
+
+def _of_steps(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> Iterator[_Contradiction]:
+    """Doubt that calls ran one after the other which a step of an agent, around its model, has in one answer."""
+    steps = [span for span in spans[1:] if span.dialect == SHAPE and span.role is Role.AGENT]
+    placed = {call.call_id: call for call in calls if call.call_id and not call.rejected} if steps else {}
+    for span in steps:
+        at_once = [placed[one.call_id] for one in span.evidence.requests if not one.response and one.call_id in placed]
+        if len({call.batch for call in at_once}) > 1:
+            names = [call.name for call in at_once]
+            yield _Contradiction("batch_of_request", DoubtedFact.BATCH, [span.ref], names)
 
 
 def _responses(by_id: Mapping[str, _Asked], spans: Sequence[SpanFacts]) -> dict[str, tuple[SpanRef, int]]:

@@ -22,8 +22,10 @@ from goldspan.mappers.span_facts import (
     SpanFacts,
     first_captured,
     first_known,
+    value_digest,
 )
 from goldspan.scoring.sessions import (
+    Capture,
     Doubt,
     DoubtedFact,
     Session,
@@ -76,13 +78,14 @@ class _JoinedTurn:
 class _Run:
     """The turns of one run, and what was made of them together."""
 
-    __slots__ = ("_alone", "_attributes", "_made", "_session", "turns")
+    __slots__ = ("_alone", "_attributes", "_made", "_marks", "_session", "turns")
 
     def __init__(self) -> None:
         self.turns: list[_JoinedTurn] = []
         self._made: list[Turn] = []
-        self._attributes: list[tuple[dict[str, object], bool, _Marks]] = []
-        """Of the first so many turns: attributes that goldens may join on, whether a session id is ambiguous, calls."""
+        self._attributes: list[tuple[dict[str, object], bool]] = []
+        """Of the first so many turns: attributes that goldens may join on, and whether a session id is ambiguous."""
+        self._marks = _Marks()
         self._alone: list[int] = []
         """The places of turns of an agent alone."""
         self._session: Session | None = None
@@ -94,6 +97,7 @@ class _Run:
     def pop(self) -> None:
         self.turns.pop()
         del self._made[len(self.turns) :], self._attributes[len(self.turns) :]
+        self._marks.keep(len(self.turns))
         while self._alone and self._alone[-1] >= len(self.turns):
             self._alone.pop()
         self._session = None
@@ -105,13 +109,13 @@ class _Run:
                 if joined.turn is None:
                     joined.turn, joined.beside_others = build(tuple(joined.fragments)), None
                     joined.attributes = tuple(_join_attributes(joined.fragments[0]))
-                known, ambiguous, before = self._attributes[-1] if self._attributes else ({}, False, _NO_MARKS)
+                known, ambiguous = self._attributes[-1] if self._attributes else ({}, False)
                 for found in joined.attributes:
                     if not found.keys() <= known.keys():
                         known = {**known, **{name: value for name, value in found.items() if name not in known}}
                 ambiguous = ambiguous or any(fragment.session.ambiguous for fragment in joined.fragments)
-                turn, marks = _held_against(joined.turn, before)
-                self._attributes.append((known, ambiguous, marks))
+                turn = self._marks.held_against(joined.turn)
+                self._attributes.append((known, ambiguous))
                 if _is_agent_alone(joined):
                     joined.beside_others = joined.beside_others or replace(turn, calls_visible=True)
                     self._alone.append(len(self._made))
@@ -121,7 +125,7 @@ class _Run:
                 for place in self._alone:
                     joined = self.turns[place]
                     self._made[place] = (joined.beside_others if shown else joined.turn) or self._made[place]
-            self._session = self._with(*self._attributes[-1][:2])
+            self._session = self._with(*self._attributes[-1])
         return self._session
 
     def _with(self, attributes: dict[str, object], ambiguous: bool) -> Session:  # noqa: FBT001
@@ -151,25 +155,67 @@ def _is_agent_alone(joined: _JoinedTurn) -> bool:
     return not any(span.hides_calls or span.model is not None or span.tool is not None for span in spans)
 
 
-_Marks = tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]
-"""Ids and tools of calls that were only requested, and of those that ran."""
-_NO_MARKS: _Marks = frozenset(), frozenset()
+class _Marks:
+    """What the turns of a run asked for and ran: a later turn may have the other half of a call, or a called agent."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, str, str], int] = {}
+        """By kind, id or arguments, and tool, the place of the first turn that has it."""
+        self._ends: list[int] = []
+
+    def keep(self, turns: int) -> None:
+        """Forget all but the first so many turns."""
+        while len(self._ends) > turns:
+            self._ends.pop()
+            while self._first and next(reversed(self._first.values())) >= len(self._ends):
+                self._first.popitem()
+
+    def held_against(self, turn: Turn) -> Turn:
+        """Note the next turn, and return it: in doubt where the execution of a request is in another turn."""
+        calls = [call for call in turn.calls if not call.rejected]
+        apart = [call for call in calls if any(key in self._first for key in _other_halves(call))]
+        doubts = [_doubt("ran_in_another_turn", DoubtedFact.CALLS, apart)] if apart else []
+        caller = self._first.get(("calls", "", turn.agent or ""))
+        if caller is not None and turn.start < self._ends[caller]:
+            doubts.append(Doubt("called_by_another_turn", DoubtedFact.TURNS, (turn.root,), (turn.agent or "",)))
+        place = len(self._ends)
+        for call in calls:
+            self._first.setdefault(("calls", "", call.name), place)
+            for key in _halves(call):
+                self._first.setdefault(key, place)
+        self._ends.append(turn.end)
+        return replace(turn, doubts=tuple(sorted((*turn.doubts, *doubts)))) if doubts else turn
 
 
-def _held_against(turn: Turn, before: _Marks) -> tuple[Turn, _Marks]:
-    """Return a turn, in doubt where the execution of a request is in another turn, and the marks with its own."""
-    calls = [(call.requested, (call.call_id, call.name)) for call in turn.calls if call.call_id and not call.rejected]
-    asked = frozenset(mark for requested, mark in calls if requested)
-    ran = frozenset(mark for requested, mark in calls if not requested)
-    if not asked and not ran:
-        return turn, before
-    apart = (asked & before[1]) | (ran & before[0])
-    if apart:
-        names = tuple(sorted({name for _, name in apart}))
-        refs = tuple(ref for call in turn.calls if (call.call_id, call.name) in apart for ref in call.evidence[:1])
-        doubt = Doubt("ran_in_another_turn", DoubtedFact.CALLS, refs, names, turn.calls[0].dialect)
-        turn = replace(turn, doubts=tuple(sorted((*turn.doubts, doubt))))
-    return turn, (before[0] | asked, before[1] | ran)
+def _doubt(code: str, fact: DoubtedFact, calls: Sequence[ToolCall]) -> Doubt:
+    refs = tuple(ref for call in calls for ref in call.evidence[:1])
+    return Doubt(code, fact, refs, tuple(sorted({call.name for call in calls})), calls[0].dialect)
+
+
+def _halves(call: ToolCall) -> Iterator[tuple[str, str, str]]:
+    """Yield what a call is noted under: as asked for, as begun without a result, as ran. Only ids tell that it ran."""
+    mark = call.call_id or value_digest(call.arguments)
+    if call.requested:
+        yield "asked", mark, call.name
+    elif call.error is None and call.result.capture is Capture.NOT_CAPTURED and _is_marked(call):
+        yield "begun", mark, call.name
+    if call.call_id and not call.requested:
+        yield "ran", mark, call.name
+
+
+def _is_marked(call: ToolCall) -> bool:
+    """Say whether something tells a call from others of its tool; what could not be read may be the same."""
+    return bool(call.call_id or call.arguments) or call.capture in (Capture.TRUNCATED, Capture.UNPARSABLE)
+
+
+def _other_halves(call: ToolCall) -> Iterator[tuple[str, str, str]]:
+    mark = call.call_id or value_digest(call.arguments)
+    if call.requested:
+        yield "ran", mark, call.name
+        return
+    yield "asked", mark, call.name
+    if call.result.capture is Capture.CAPTURED:
+        yield "begun", mark, call.name
 
 
 class SessionTurns:
@@ -295,6 +341,8 @@ def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
 
 
 def _ran_within(turn: list[Fragment], fragment: Fragment) -> bool:
+    if _is_lone(fragment) and any(one.agentless and _encloses(fragment, one) for one in turn):
+        return True
     may_be_part = fragment.agentless or _is_lone(fragment)
     return may_be_part and any(_is_lone(one) and _encloses(one, fragment) for one in turn)
 
@@ -306,9 +354,11 @@ def _is_lone(fragment: Fragment) -> bool:
 
 def _encloses(agent: Fragment, fragment: Fragment) -> bool:
     last = agent.end if fragment.agentless else agent.end - 1  # of two agents that end at once, none ran the other
+    # The clock of the tools' host may be off, that of a root is the agent's.
+    own = [span for span in fragment.spans if span.role is not Role.TOOL] or fragment.spans
     return (
-        agent.start <= fragment.start
-        and fragment.end <= last
+        agent.start <= min(span.start for span in own)
+        and max(span.end for span in own) <= last
         and (fragment.run_id is None or fragment.run_id == agent.run_id)
     )
 

@@ -181,12 +181,18 @@ class _ShapeReading:
         return frozenset(apart)
 
     def _correct_models(self, started: Sequence[int]) -> None:
-        """Leave out models that hold the agent's whole loop and no output; to a tool's own model nobody spoke."""
+        """Leave out models that hold the agent's whole loop and no output; to a tool's own model nobody spoke.
+
+        A loop with an output ends with results, whatever it began with.
+        """
         for span_id, span in list(self.models.items()):
             model = span.model
             mute = model is not None and model.without_output and not model.unseen_requests
-            if mute and any(span.start < at < span.end for at in started):
+            around = any(span.start < at < span.end for at in started)
+            if mute and around:
                 del self.models[span_id]
+            elif around and model is not None and model.new_user_message is False:
+                self.models[span_id] = span.changed(model=replace(model, new_user_message=None))
             elif model is not None and any(above.span_id in self.calls for above in self._ancestors(span)):
                 unspoken = replace(model, new_user_message=None, user_messages=None)
                 self.models[span_id] = span.changed(model=unspoken)

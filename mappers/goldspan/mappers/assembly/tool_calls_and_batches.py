@@ -19,6 +19,7 @@ told by what ran around it: the second part below.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -228,7 +229,8 @@ def _hands_over(name: str, spans: Iterable[SpanFacts]) -> bool:
 def _only_requested(call: ToolCall, executed: Collection[str], answered: Mapping[str, str | None]) -> ToolCall:
     """Mark a call that was not executed: it counts if its tool was not executed in the turn or it was answered (R3)."""
     call_id = call.call_id or ""
-    counts = call.name not in executed or call.error is not None or call_id in answered
+    ran = call.name in executed or any(same_tool(call.name, name) for name in executed)
+    counts = not ran or call.error is not None or call_id in answered
     return replace(call, requested=True, rejected=not counts, error=call.error or answered.get(call_id))
 
 
@@ -238,19 +240,21 @@ def _tool(span: SpanFacts) -> ToolFacts:
 
 
 def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> list[_Execution]:
-    """Collapse nested spans of one execution along a direct chain, one descendant for each wrapper (R4)."""
+    """Collapse nested spans of one execution along a direct chain, one descendant for each wrapper (R4).
+
+    Where their parents do not link them, they are told by their times.
+    """
     tools = [span for span in spans if span.tool is not None and not span.tool.merged]
     inner_of: dict[SpanRef, list[SpanFacts]] = {}
     for span in tools:
         if (outer := _tool_directly_above(span, tree_of(span))) is not None:
             inner_of.setdefault(outer.ref, []).append(span)
-    if not inner_of:
-        return [_execution((span,)) for span in tools]
     nested: dict[SpanRef, SpanFacts] = {}
     for span in tools:
         below = inner_of.get(span.ref, [])
         if len(below) == 1 and (_same_execution(_tool(span), _tool(below[0])) or _tells_failure(span, below[0])):
             nested[span.ref] = below[0]
+    nested.update(_nested_in_time(tools, {span.ref for below in inner_of.values() for span in below} | inner_of.keys()))
     inside = {inner.ref for inner in nested.values()}
     executions: list[_Execution] = []
     for span in tools:
@@ -260,6 +264,45 @@ def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], Trace
         if span.ref not in inside:
             executions.append(_execution(layers))
     return executions
+
+
+_MOST_OPEN = 8
+"""Executions that are looked at for one that another span ran in."""
+
+
+def _nested_in_time(tools: Sequence[SpanFacts], linked: Collection[SpanRef]) -> dict[SpanRef, SpanFacts]:
+    """Return the spans that ran within one of the same call, by the outer one: only one of the two tells the call.
+
+    They have one call id; or two writers named one tool, and only one of them knows of arguments. An execution that
+    several of the latest ran around is no one's.
+    """
+    nested: dict[SpanRef, SpanFacts] = {}
+    begun: dict[str, list[SpanFacts]] = {}
+    for span in tools:
+        tool = _tool(span)
+        if span.ref in linked or not span.trace_id:
+            continue
+        found: set[SpanRef] = set()
+        for key in filter(None, (tool.call_id, tool.name)):
+            earlier = begun.setdefault(key, [])
+            found.update(one.ref for one in earlier[-_MOST_OPEN:] if _ran_in(one, span))
+            earlier.append(span)
+        if len(found) == 1 and (outer := found.pop()) not in nested:
+            nested[outer] = span
+    return nested
+
+
+def _ran_in(outer: SpanFacts, inner: SpanFacts) -> bool:
+    """Say whether a span ran within another, and is about the same call."""
+    one, other = _tool(outer), _tool(inner)
+    if not outer.start <= inner.start < outer.end:
+        return False
+    if one.call_id and other.call_id:
+        return one.call_id == other.call_id and (other.pseudo or outer.dialect != inner.dialect)
+    if not inner.start < inner.end <= outer.end:
+        return False
+    captured = one.arguments.capture is Capture.CAPTURED, other.arguments.capture is Capture.CAPTURED
+    return outer.dialect != inner.dialect and captured[0] is not captured[1] and same_tool(one.name, other.name)
 
 
 def _without_superseded_attempts(executions: list[_Execution]) -> list[_Execution]:
@@ -297,7 +340,7 @@ def _tool_directly_above(span: SpanFacts, tree: TraceTree) -> SpanFacts | None:
 def _same_execution(outer: ToolFacts, inner: ToolFacts) -> bool:
     if outer.call_id and inner.call_id:
         return outer.call_id == inner.call_id
-    return not outer.named or same_tool(outer.name, inner.name)
+    return not outer.named or inner.pseudo or same_tool(outer.name, inner.name)
 
 
 def _tells_failure(outer: SpanFacts, inner: SpanFacts) -> bool:
@@ -423,6 +466,8 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
         else:
             unmatched.append(ask)
     unmatched = match_in_order(unmatched, lambda ask, run: _can_match(ask, run) and _equal_arguments(ask, run))
+    # The clock of the tools' host may be behind: what says the same is one call.
+    unmatched = match_in_order(unmatched, lambda ask, run: _same_name(ask, run) and _equal_arguments(ask, run))
     unmatched = match_in_order(
         unmatched,
         lambda ask, run: (
@@ -431,8 +476,16 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
             and (ask.until is None or run.span.start < ask.until)
         ),
     )
-    # What is left and says the same is one call: the clock of the tools' host may be behind.
-    return match_in_order(unmatched, lambda ask, run: _same_name(ask, run) and _equal_arguments(ask, run))
+    bare = Counter(run.name for run in free if run.tool.arguments.capture is Capture.NOT_CAPTURED)
+    wanted = Counter(ask.request.name for ask in unmatched)
+    return match_in_order(
+        unmatched,
+        lambda ask, run: (
+            ask.request.name == run.name
+            and wanted[run.name] == bare[run.name]
+            and run.tool.arguments.capture is Capture.NOT_CAPTURED
+        ),
+    )
 
 
 def _join_repeated(executions: Sequence[_Execution], spans: Sequence[SpanFacts]) -> None:

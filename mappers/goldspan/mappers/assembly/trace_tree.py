@@ -11,6 +11,7 @@ from one model call to the next.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, takewhile
@@ -132,6 +133,13 @@ class TraceTree:
     def _recognised(self) -> Callable[[str], SpanFacts | None]:
         """Returns the nearest span with a role among a span, by its id, and its ancestors."""
         return self.inherited(lambda span, above: above if span.role is None else span)
+
+    @cached_property
+    def outermost_agents(self) -> Counter[str]:
+        """How many agents without one above are below each local root."""
+        two_outermost = self.inherited(two_outermost_agents)
+        agents = (span.span_id for span in self.spans.values() if is_agent(span))
+        return Counter(self.top(one) for one in agents if two_outermost(one) == (one, ""))
 
     @cached_property
     def models_and_tools(self) -> Sequence[SpanFacts]:

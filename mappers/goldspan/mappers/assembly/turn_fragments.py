@@ -254,7 +254,9 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
     highest = top_span or tree.highest(lowest.span_id) or lowest
     orphan = top_span is None
     extent = [*spans, root_span] if root_span is not None else spans
-    start, end = min(span.start for span in extent), max(span.end for span in extent)
+    # A tool's host may have another clock, by which it ran before its turn.
+    start = min(span.start for span in ([one for one in extent if one.role is not Role.TOOL] or extent))
+    end = max(span.end for span in extent)
     return Fragment(
         root=SpanRef(spans[0].trace_id, root),
         spans=tuple(spans),

@@ -54,7 +54,6 @@ _ENVELOPES: dict[str, value_parsing.Unwrap] = {
     "": _any_envelope,  # Phoenix keeps no scope
     "traceloop.tracer": value_parsing.args_and_kwargs,
     "@traceloop/node-server-sdk": _one_object,
-    "opentelemetry.instrumentation.mcp.instrumentation": value_parsing.name_and_arguments,
     "opentelemetry.instrumentation.llamaindex": value_parsing.kwargs_only,
     "opentelemetry.instrumentation.langchain": value_parsing.inputs,
     _LANGCHAIN_JS: _first_argument,

@@ -44,6 +44,7 @@ OTEL_GENAI = DialectTable(
         Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content", "text_completion"}), without=_LITELLM),
         Rule(Role.AGENT, _OPERATION, frozenset({"create_agent"}), no_turn=True),
         Rule(Role.MODEL, "gen_ai.request.model", also=("gen_ai.output.messages",), without=(_OPERATION, *_LITELLM)),
+        Rule(Role.MODEL, "gen_ai.response.finish_reasons", without=(_OPERATION, *_LITELLM)),
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), name_prefix="execute_tool "),
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), also=("gen_ai.tool.call.arguments",)),
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), also=("gen_ai.tool.call.id",)),
@@ -61,6 +62,7 @@ OTEL_GENAI = DialectTable(
     call_id=(Source("gen_ai.tool.call.id"), Source("id", event="gen_ai.tool.message")),
     result=(Source("gen_ai.tool.call.result"), Source("gen_ai.tool.output"), Source("message", event="gen_ai.choice")),
     error_flags=(("gen_ai.tool.status", "error"),),
+    merged_tools=frozenset({"(merged tools)"}),
     output=(
         Source("gen_ai.output.messages"),
         Source("gen_ai.output.messages", event=_DETAILS),

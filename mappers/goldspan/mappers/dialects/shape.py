@@ -331,9 +331,12 @@ _TOOL_ALONE, _CALL_ALONE = frozenset({"tool", "function"}), frozenset({"call"})
 
 
 def _ends_with(place: ValuePlace, alone: frozenset[str]) -> bool:
-    """Say whether a key ends with one word that is one of these: `app.tool` may hold a name without saying so."""
+    """Say whether a key ends with one word that is one of these: `app.tool` may hold a name without saying so.
+
+    `code.function` is where a span was started.
+    """
     words = words_of(str(place.path[-1]) if place.path else place.key.rpartition(".")[2])
-    return len(words) == 1 and words <= alone
+    return len(words) == 1 and words <= alone and "code" not in words_of(place.key)
 
 
 _OF_CALLS = frozenset({"name", "id", "type", "call", "tool", "config", "options", "run", "method", "str"}) | INPUT_WORDS

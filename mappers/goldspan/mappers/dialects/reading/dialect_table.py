@@ -261,6 +261,15 @@ def undecided_without_result(span: SpanView, _: Attributes, tool: ToolFacts) -> 
     return tool
 
 
+_GEMINI = frozenset({"gemini", "gcp.gemini", "gcp.vertex_ai", "vertex_ai"})
+"""Providers whose finish reason is `STOP`, with tool calls and without."""
+
+
+def _says_no_reason(attributes: Attributes) -> bool:
+    """Say whether nothing tells why a model stopped; a framework above it may know better."""
+    return attributes.get("gen_ai.provider.name") in _GEMINI or not any("finish" in str(key) for key in attributes)
+
+
 def error_message_for(*vague: str) -> Callable[[SpanView, Attributes, ToolFacts], ToolFacts]:
     """Return a hook that takes `error.message` in the place of these values of `error.type`, which say little."""
 
@@ -522,7 +531,7 @@ class DialectTable:
     def _tool(self, span: SpanView, attributes: Attributes, *, pseudo: bool) -> ToolFacts:
         named = first_text(attributes, self.tool_name)
         name = self.name_affixes.strip(named) if named else self.span_name_affixes.strip(span.name)
-        arguments = self._arguments(span, attributes)
+        arguments = self._arguments(span, attributes, name)
         call_id = identifier(first_value(self.call_id, span, attributes))
         error = error_of(span, attributes, self.error_flags)
         returned = returned_in(first_value(self.result, span, attributes))
@@ -540,7 +549,7 @@ class DialectTable:
         )
         return tool if self.tool_hook is None else self.tool_hook(span, attributes, tool)
 
-    def _arguments(self, span: SpanView, attributes: Attributes) -> Arguments:
+    def _arguments(self, span: SpanView, attributes: Attributes, name: str) -> Arguments:
         best = NO_ARGUMENTS
         for source in self.arguments:
             raw = source.value(span, attributes)
@@ -554,7 +563,7 @@ class DialectTable:
                 tokens=self.redaction_tokens,
             )
             if arguments.content.capture is Capture.CAPTURED:
-                found = out_of_envelope(arguments, attributes.get("tool.json_schema"))
+                found = out_of_envelope(arguments, name, attributes.get("tool.json_schema"))
                 return NO_ARGUMENTS if self._elided(found.content, attributes) else found
             if best.content.capture is Capture.NOT_CAPTURED:
                 best = arguments
@@ -593,7 +602,8 @@ class DialectTable:
     ) -> ModelFacts:
         """Say what is known of a model call whose requests, if it made any, cannot be read."""
         unseen = self._hides_requests(span, attributes) or are_garbled(output)
-        silent = rule.silent and output is None and not unseen
+        never_says = rule.silent or (not span.parent_id and _says_no_reason(attributes))
+        silent = never_says and output is None and not unseen
         return replace(model, unseen_requests=unseen, silent=silent, without_output=rule.without_output)
 
     def _hides_requests(self, span: SpanView, attributes: Attributes) -> bool:

@@ -336,10 +336,16 @@ def unbound(found: Mapping[str, Any]) -> Any:
     return None
 
 
-def out_of_envelope(arguments: Arguments, schema: object) -> Arguments:
-    """Return what is inside objects around a call's arguments, where the tool's schema knows that alone."""
+def out_of_envelope(arguments: Arguments, name: str, schema: object) -> Arguments:
+    """Return what is inside objects around a call's arguments, where the tool's schema knows that alone.
+
+    So is what stands beside nothing but the tool's name: `{"tool_name": ..., "arguments": {...}}`.
+    """
     found = arguments.content.raw
-    declared = read_value(schema) if _only_object(found) else None
+    inner = _only_object(found)
+    if inner and is_mapping(found) and len(found) == 2 and name in found.values() and "arguments" in found:
+        return Arguments(Content(inner, Capture.CAPTURED), arguments.captures)
+    declared = read_value(schema) if inner else None
     known = declared.get("properties") if is_mapping(declared) else None
     while is_mapping(known) and is_mapping(found) and known.keys().isdisjoint(found.keys()):
         found = _only_object(found)
@@ -364,13 +370,6 @@ def args_and_kwargs(value: Any) -> Any:
     if not is_dict(value) or not is_list(value.get("args")) or not is_dict(value.get("kwargs")):
         return None
     return [*value["args"], value["kwargs"]] if value["args"] else value["kwargs"]
-
-
-def name_and_arguments(value: Any) -> Any:
-    """`{"tool_name": ..., "arguments": {...}}`, as in an MCP request."""
-    if is_dict(value) and is_dict(value.get("arguments")):
-        return value["arguments"]
-    return None
 
 
 def inputs(value: Any) -> Any:
