@@ -157,7 +157,9 @@ class TestCalls:
         asked, executed = ran("a", 2, "f", X, "c1"), ran("b", 3, "f", X, None, evidence={"failed": False})
         assert doubts(asked, executed) == {"read_twice": ("f",)}
         assert doubts(ran("a", 2, "f", X, "c1"), ran("b", 3, "f", Y, None, evidence={"failed": False})) == {}
-        assert doubts(ran("a", 2, "f", X, None), executed) == {}, "a call may be made again"
+        assert doubts(ran("a", 2, "f", X, None), executed) == {"read_twice": ("f",)}, "it may have waited for approval"
+        again = ran("a", 2, "f", X, None, evidence={"failed": False})
+        assert doubts(again, executed) == {}, "a call may be made again"
 
     def test_requests_without_ids_are_counted_by_name(self) -> None:
         asked = speaking("m", 1, requests=asks(("f", X, None), ("f", Y, None)))

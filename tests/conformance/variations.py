@@ -236,7 +236,7 @@ def judged(source: Original, label: str, found: Reading, documents: Sequence[Doc
     if "affixes" in lost:
         found = with_names_of(source.expected, found)
     if "requests" in lost:
-        source = replace(source, expected=without_requests(source.expected), played=None)
+        source = replace(source, expected=without_requests(source.expected, found), played=None)
     if not found.turns and source.expected.turns:
         return Case(source.name, label, BLIND)
     wrong = differences(source.expected, found)
@@ -270,9 +270,13 @@ def with_names_of(expected: Reading, found: Reading) -> Reading:
     return _with_calls(found, lambda batch: tuple(sorted(map(known, batch), key=_order)))
 
 
-def without_requests(reading: Reading) -> Reading:
-    """Return a reading without what no execution tells."""
-    return _with_calls(reading, lambda batch: tuple(call for call in batch if not call.requested))
+def without_requests(expected: Reading, found: Reading) -> Reading:
+    """Return a reading without what no execution tells, unless it was found."""
+    there = {(call.name, call.arguments) for call in found.calls}
+    return _with_calls(
+        expected,
+        lambda batch: tuple(call for call in batch if not call.requested or (call.name, call.arguments) in there),
+    )
 
 
 def _with_calls(reading: Reading, change: Callable[[tuple[Call, ...]], tuple[Call, ...]]) -> Reading:

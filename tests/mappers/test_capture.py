@@ -249,7 +249,11 @@ def test_an_envelope_is_what_the_schema_of_the_tool_does_not_know(properties: li
         ),
         (
             "opentelemetry.instrumentation.mcp.instrumentation",
-            {"traceloop.span.kind": "tool", "traceloop.entity.input": {"tool_name": "f", "arguments": PARIS}},
+            {
+                "traceloop.span.kind": "tool",
+                "traceloop.entity.name": "f",
+                "traceloop.entity.input": {"tool_name": "f", "arguments": PARIS},
+            },
             PARIS,
         ),
         ("", {"langfuse.observation.type": "tool", "langfuse.observation.input": {"args": [], "kwargs": PARIS}}, PARIS),

@@ -90,7 +90,7 @@ def message_of(raw: Mapping[str, Any]) -> Message:
     text = "" if role == "tool" and results else _text_of(parts)
     if results and role in ("", "user") and not text:
         role = "tool"
-    elif role == "user" and not text and all(part.get("type") == "text" and part.get("content") == "" for part in parts):
+    elif role == "user" and not text and "parts" in raw and all(map(_is_empty, parts)):
         role, results = "tool", _UNWRITTEN
     requests = () if results and role == "tool" else _requests(raw, parts, kinds)
     return Message(role, text, requests, results)
@@ -348,6 +348,10 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 def _text_of(parts: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([text for part in parts if (text := _text(part))])
+
+
+def _is_empty(part: Mapping[str, Any]) -> bool:
+    return part.get("type") == "text" and part.get("content") == ""
 
 
 def _text(part: Mapping[str, Any]) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -68,9 +67,9 @@ def doubts_of(
         found += _of_agent_runs(spans, tree_of)
         found += _of_conversations(models, tree_of)
         found += _of_units(spans, tree_of)
-    if not calls:
+    if not calls and calls_visible:
         found += _of_silent_agents(spans, tree_of)
-    found += _of_failures_as_calls(calls)
+    found += _of_calls_without_arguments(calls)
     if calls_visible and telling:
         found += _of_calls(calls, spans, telling, tree_of, pseudo_tools)
     elif calls:
@@ -164,11 +163,6 @@ def _of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> I
     own = [span for span in models if not _is_inside_tool(span, tree_of)]
     if own and not alone and own[0].evidence.continues and _answers_others(own):
         yield _Contradiction("begins_with_results", DoubtedFact.TURNS, [own[0].ref])
-    for before, span in pairwise(own):
-        went_on = before.evidence.answers and not before.evidence.requests and not _may_have_asked(before)
-        if went_on and span.evidence.continues is False and span.evidence.users is None:
-            yield _Contradiction("several_user_messages", DoubtedFact.TURNS, [before.ref, span.ref])
-            return
     told = [span for span in own if span.evidence.users]
     for index, span in enumerate(told):
         mine = span.evidence.users or ()
@@ -229,10 +223,6 @@ def _told(run: Sequence[SpanFacts]) -> str:
         if span.evidence.users:
             return span.evidence.users[0]
     return ""
-
-
-def _may_have_asked(span: SpanFacts) -> bool:
-    return span.model is None or span.model.may_have_asked
 
 
 def _answers_others(own: Sequence[SpanFacts]) -> bool:
@@ -301,9 +291,15 @@ def _of_answers(
         yield _Contradiction("answered_not_read", DoubtedFact.CALLS, [span.ref for span in holders])
 
 
-def _of_failures_as_calls(calls: Sequence[ToolCall]) -> Iterator[_Contradiction]:
-    """Doubt that a failure told by a span of its own, `book_error`, is a call: nothing is known of its arguments."""
+def _of_calls_without_arguments(calls: Sequence[ToolCall]) -> Iterator[_Contradiction]:
+    """Doubt calls that may be none: a failure told by a span of its own, `book_error`; the other half of a request.
+
+    Nothing is known of their arguments. The clocks of models and tools may differ, so that no request was before them.
+    """
+    waiting = {call.name for call in calls if call.requested and not call.rejected}
     for call in calls:
+        if call.name in waiting and not call.requested and call.capture is Capture.NOT_CAPTURED and not call.call_id:
+            yield _Contradiction("read_twice", DoubtedFact.CALLS, call.evidence, [call.name])
         if call.error and call.name.endswith(("_error", "_exception")) and call.capture is Capture.NOT_CAPTURED:
             yield _Contradiction("failure_as_call", DoubtedFact.CALLS, call.evidence, [call.name])
 

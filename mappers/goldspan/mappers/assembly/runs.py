@@ -173,7 +173,7 @@ class _Marks:
     def held_against(self, turn: Turn) -> Turn:
         """Note the next turn, and return it: in doubt where the execution of a request is in another turn."""
         calls = [call for call in turn.calls if not call.rejected]
-        apart = [call for call in calls if any(key in self._first for key in _other_halves(call))]
+        apart = [call for call in calls if self._is_of_another(call, turn)]
         doubts = [_doubt("ran_in_another_turn", DoubtedFact.CALLS, apart)] if apart else []
         caller = self._first.get(("calls", "", turn.agent or ""))
         if caller is not None and turn.start < self._ends[caller]:
@@ -185,6 +185,13 @@ class _Marks:
                 self._first.setdefault(key, place)
         self._ends.append(turn.end)
         return replace(turn, doubts=tuple(sorted((*turn.doubts, *doubts)))) if doubts else turn
+
+    def _is_of_another(self, call: ToolCall, turn: Turn) -> bool:
+        """Say whether another turn has the other half of a call; or, before it ended, the same request."""
+        if any(key in self._first for key in _other_halves(call)):
+            return True
+        asked = self._first.get(("asked", call.call_id, call.name)) if call.call_id and call.requested else None
+        return asked is not None and turn.start < self._ends[asked]
 
 
 def _doubt(code: str, fact: DoubtedFact, calls: Sequence[ToolCall]) -> Doubt:

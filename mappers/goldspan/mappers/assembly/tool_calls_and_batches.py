@@ -19,7 +19,6 @@ told by what ran around it: the second part below.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -468,22 +467,12 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
     unmatched = match_in_order(unmatched, lambda ask, run: _can_match(ask, run) and _equal_arguments(ask, run))
     # The clock of the tools' host may be behind: what says the same is one call.
     unmatched = match_in_order(unmatched, lambda ask, run: _same_name(ask, run) and _equal_arguments(ask, run))
-    unmatched = match_in_order(
+    return match_in_order(
         unmatched,
         lambda ask, run: (
             _can_match(ask, run)
             and (run.tool.named or run.tool.arguments.capture is not Capture.CAPTURED)
             and (ask.until is None or run.span.start < ask.until)
-        ),
-    )
-    bare = Counter(run.name for run in free if run.tool.arguments.capture is Capture.NOT_CAPTURED)
-    wanted = Counter(ask.request.name for ask in unmatched)
-    return match_in_order(
-        unmatched,
-        lambda ask, run: (
-            ask.request.name == run.name
-            and wanted[run.name] == bare[run.name]
-            and run.tool.arguments.capture is Capture.NOT_CAPTURED
         ),
     )
 
