@@ -60,15 +60,16 @@ def doubts_of(
     """
     telling = [span for span in spans if span.evidence is not NO_EVIDENCE]
     models = [span for span in telling if span.role is Role.MODEL]
-    found = [*_of_session(telling)] if named_after_trace else []
+    above = tree_of(spans[0]).ancestors(spans[0].span_id) if spans and named_after_trace else ()
+    found = [*_of_session([*telling, *above])] if named_after_trace else []
     alone = named_after_trace and not found and all(span.role is Role.MODEL for span in spans)
     if not one_turn_id:
         found += _of_turns(models, tree_of, alone=alone)
         found += _of_agent_runs(spans, tree_of)
         found += _of_conversations(models, tree_of)
         found += _of_units(spans, tree_of)
-    if not calls and calls_visible:
-        found += _of_silent_agents(spans, tree_of)
+    if not calls:
+        found += _of_silent_agents(spans, tree_of, calls_visible=calls_visible)
     found += _of_calls_without_arguments(calls)
     if calls_visible and telling:
         found += _of_calls(calls, spans, telling, tree_of, pseudo_tools)
@@ -124,7 +125,7 @@ def _together(found: Iterable[_Contradiction], dialects: Mapping[SpanRef, str]) 
     for code, same in sorted(by_code.items()):
         spans = tuple(dict.fromkeys(ref for one in same for ref in one.spans))
         names = tuple(dict.fromkeys(name for one in same for name in one.names))
-        dialect = next(filter(None, map(dialects.get, spans)), "")
+        dialect = next(filter(None, map(dialects.get, spans)), next(iter(dialects.values()), ""))
         doubts.append(Doubt(code, same[0].fact, spans, names, dialect))
     return tuple(doubts)
 
@@ -298,7 +299,7 @@ def _of_calls_without_arguments(calls: Sequence[ToolCall]) -> Iterator[_Contradi
     """
     waiting = {call.name for call in calls if call.requested and not call.rejected}
     for call in calls:
-        if call.name in waiting and not call.requested and call.capture is Capture.NOT_CAPTURED and not call.call_id:
+        if call.name in waiting and not call.requested and call.capture is Capture.NOT_CAPTURED:
             yield _Contradiction("read_twice", DoubtedFact.CALLS, call.evidence, [call.name])
         if call.error and call.name.endswith(("_error", "_exception")) and call.capture is Capture.NOT_CAPTURED:
             yield _Contradiction("failure_as_call", DoubtedFact.CALLS, call.evidence, [call.name])
@@ -351,14 +352,14 @@ def _of_executions(
             yield _Contradiction("executed_not_requested", DoubtedFact.CALLS, call.evidence[:1], [call.name])
 
 
-def _of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
+def _of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf, *, calls_visible: bool) -> Iterator[_Contradiction]:
     """Doubt a turn without calls whose model was called again, and no answer tells what for, or that ran around others.
 
     The latter is an agent's span and nothing else, while models or tools of its trace ran that are no part of it.
     """
     before: dict[SpanRef | None, SpanFacts] = {}
     models = [span for span in spans if span.role is Role.MODEL and not tree_of(span).models_around(span.span_id)]
-    for span in models:
+    for span in models if calls_visible else ():
         earlier = before.setdefault(runner_of(span, tree_of(span)), span)
         unknown = earlier.evidence.asks_in_text or not earlier.evidence.answers
         if earlier.end <= span.start and unknown:
