@@ -213,7 +213,7 @@ def _of_units(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradi
     if above.look.result_place is None or any(span.evidence.users for span in spans):
         return
     if tree.outermost_agents[above.span_id] > 1:
-        yield _Contradiction("several_agents_in_one", DoubtedFact.TURNS, [first.ref, above.ref])
+        yield _Contradiction("within_another_turn", DoubtedFact.TURNS, [first.ref, above.ref])
 
 
 def _told(run: Sequence[SpanFacts]) -> str:
@@ -302,7 +302,7 @@ def _of_calls_without_arguments(calls: Sequence[ToolCall]) -> Iterator[_Contradi
         if call.name in waiting and not call.requested and call.capture is Capture.NOT_CAPTURED:
             yield _Contradiction("read_twice", DoubtedFact.CALLS, call.evidence, [call.name])
         if call.error and call.name.endswith(("_error", "_exception")) and call.capture is Capture.NOT_CAPTURED:
-            yield _Contradiction("failure_as_call", DoubtedFact.CALLS, call.evidence, [call.name])
+            yield _Contradiction("read_twice", DoubtedFact.CALLS, call.evidence, [call.name])
 
 
 def _of_hand_offs(calls: Sequence[ToolCall]) -> Iterator[_Contradiction]:

@@ -177,7 +177,8 @@ class _Marks:
         doubts = [_doubt("ran_in_another_turn", DoubtedFact.CALLS, apart)] if apart else []
         caller = self._first.get(("calls", "", turn.agent or ""))
         if caller is not None and turn.start < self._ends[caller]:
-            doubts.append(Doubt("called_by_another_turn", DoubtedFact.TURNS, (turn.root,), (turn.agent or "",)))
+            refs = () if turn.root is None else (turn.root,)
+            doubts.append(Doubt("within_another_turn", DoubtedFact.TURNS, refs, (turn.agent or "",)))
         place = len(self._ends)
         for call in calls:
             self._first.setdefault(("calls", "", call.name), place)
