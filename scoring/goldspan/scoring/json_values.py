@@ -130,6 +130,8 @@ def pointer_to(steps: Sequence[str]) -> str:
 
 def pointer_name(pointer: str) -> str:
     """Return a JSON Pointer as people write a place: `/items/0/id` is `items[0].id`."""
+    if pointer[1:].isidentifier() and pointer[0] == "/":  # as most arguments are, at a tenth of the cost
+        return pointer[1:]
     return "".join(f"[{step}]" if step.isdecimal() else f".{step}" for step in steps_of(pointer)).removeprefix(".")
 
 

@@ -182,11 +182,12 @@ class GoldenCoverage:
         self._metrics: dict[str, tuple[Counter[str], Counter[str]]] = {}
         """Of each further metric its sessions by label, and the calls that it did not evaluate by reason."""
 
-    def see(self, evaluation: Evaluation) -> Counter[str]:
+    def see(self, evaluation: Evaluation) -> Counter[str] | None:
         """Note the golden of an evaluation; return its sessions by label."""
-        if evaluation.golden or evaluation.golden_set:
-            return self._seen.setdefault((evaluation.golden_set, evaluation.golden), Counter())
-        return Counter()
+        if not (evaluation.golden or evaluation.golden_set):
+            return None
+        key = evaluation.golden_set, evaluation.golden
+        return self._seen.get(key) or self._seen.setdefault(key, Counter())
 
     def count(self, evaluation: Evaluation, tenant: str = "") -> None:
         """Count a result that is final; corrections are not counted again."""
@@ -194,12 +195,13 @@ class GoldenCoverage:
         if evaluation.revision != 1 or evaluation.withdrawn:
             return
         if isinstance(evaluation.detail, MetricResult | MetricTurn | MetricCall):
-            sessions, reasons = self._metrics.setdefault(evaluation.metric, (Counter(), Counter()))
+            found = self._metrics.get(evaluation.metric)
+            sessions, reasons = found or self._metrics.setdefault(evaluation.metric, (Counter(), Counter()))
         label, reason = evaluation.verdict.label, evaluation.verdict.reason
         self.results[evaluation.metric, evaluation.level.value, "" if label is None else label.value, tenant] += 1
         if isinstance(evaluation.detail, TurnResult):
             self.doubts.update((doubt.dialect, doubt.code) for doubt in evaluation.detail.doubts)
-        if evaluation.level is Level.SESSION and label is not None:
+        if evaluation.level is Level.SESSION and label is not None and sessions is not None:
             sessions[label.value] += 1
         if evaluation.level is Level.CALL and label is Label.NOT_EVALUATED and reason is not None:
             reasons[reason.value] += 1

@@ -299,9 +299,41 @@ def whole_history(messages: object) -> Iterable[Message] | None:
     return _history_in_text(messages) if isinstance(messages, str) else map(message_of, raw_messages(messages))
 
 
+_recent: dict[str, tuple[Message, ...]] = {}
+"""The histories that were read last, each by its text up to the closing bracket."""
+_MOST_RECENT = 8
+
+
 @lru_cache(4)
 def _history_in_text(text: str) -> tuple[Message, ...]:
-    return tuple(map(message_of, raw_messages(text)))
+    """Read a history. One that begins as another did, as that of the next call does, is read from where that ends."""
+    for begin, read in reversed(tuple(_recent.items())):
+        if text.startswith(begin):
+            more = _elements(f"[{rest[1:]}") if (rest := text[len(begin) :].lstrip())[:1] == "," else None
+            if more or rest == "]":
+                _recent.pop(begin, None)
+                return _remember(text, (*read, *_messages_in(more or ())))
+    elements = _elements(text)
+    if elements is None:
+        return _messages_in(text)
+    return _remember(text, _messages_in(elements))
+
+
+def _messages_in(value: object) -> tuple[Message, ...]:
+    return tuple(map(message_of, raw_messages(value)))
+
+
+def _elements(text: str) -> Sequence[Any] | None:
+    """Return the elements of a JSON array."""
+    value = decoded(text) if text.startswith("[") and text.endswith("]") else None
+    return value if is_sequence(value) else None
+
+
+def _remember(text: str, read: tuple[Message, ...]) -> tuple[Message, ...]:
+    _recent[text[:-1]] = read
+    for oldest in tuple(_recent)[:-_MOST_RECENT]:
+        _recent.pop(oldest, None)
+    return read
 
 
 def _user_messages(messages: object, latest: int) -> UserMessages | None:
