@@ -14,6 +14,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -475,12 +476,14 @@ _KEYS = {"records": 2, "sessions": 2, "tombstones": 2}
 """How many columns name the rows that are deleted together, where it is not the first alone."""
 
 
+@cache
 def delete_from(table: str) -> str:
     """Return the statement that deletes the rows of a key from a table."""
     keys = [name for name, _ in COLUMNS[table][: _KEYS.get(table, 1)]]
     return f"delete from {table} where {' and '.join(f'{key} = ?' for key in keys)}"
 
 
+@cache
 def insert_into(table: str) -> str:
     """Return the statement that puts a row with its check sum into a table."""
     marks = ", ".join("?" * (len(COLUMNS[table]) + 1))

@@ -47,6 +47,8 @@ _PACKED = b"\x01"
 """The first byte of ids of spans as they are encoded now."""
 _ROOM_TO_DELETE = 32 << 10
 """Bytes of the database's log that deleting one row takes at most."""
+_ASK_INTERVAL = 0.1
+"""Seconds for which the answer holds how much of the disk is free."""
 _CHECK_INTERVAL = 1.0
 """Seconds between two looks whether a full disk has room again."""
 
@@ -168,7 +170,8 @@ class Journal:
         """Why no further body is accepted although the disk is not full; empty if one is."""
         self._is_behind = False
         """The last changes could not be written."""
-        self._checked_at = 0.0
+        self._checked_at = self._ask_again_at = 0.0
+        self._known_room = 0
         self._deleted: list[int] = []
         """Bodies whose segments were deleted."""
         self._database_lock = threading.Lock()
@@ -210,7 +213,18 @@ class Journal:
     @property
     def bound(self) -> int:
         """Beyond this size no body is accepted: the rest is for the database, which may have to hold some of them."""
-        return min(self._max_bytes, self.size + _free_bytes(self.folder)) // 4 * 3
+        return min(self._max_bytes, self._room()) // 4 * 3
+
+    def _room(self) -> int:
+        """Return how many bytes the journal may have on its disk: those that it has, and what is free.
+
+        To ask the disk costs as much as to write a small body, and what the journal writes changes no sum.
+        """
+        now = time.monotonic()
+        if now >= self._ask_again_at:
+            self._ask_again_at = now + _ASK_INTERVAL
+            self._known_room = self.size + _free_bytes(self.folder)
+        return self._known_room
 
     def recover(self, before: float) -> RecoveredState:
         """Read what is there; call it once, first. Done bodies that were received `before` a time are left out."""
@@ -383,13 +397,14 @@ class Journal:
         """
         statements = _statements(changes, self._deleted)
         size = sum(len(one) for _, rows in statements for row in rows for one in row if isinstance(one, (bytes, str)))
-        free = _free_bytes(self.folder) - (0 if self._reserved else self._reserve.size_wanted // 2)
+        free = self._room() - self.size - (0 if self._reserved else self._reserve.size_wanted // 2)
         if self._database.log_size + 2 * size > free:
             raise OSError(errno.ENOSPC, f"there is no room for {size:,} bytes in its database")
         self._database.execute(statements)
 
     def _give_up_reserve(self, reason: str) -> None:
         self._full = reason
+        self._ask_again_at = 0.0
         self._reserve.give_up()
         self._reserved = 0
 
@@ -451,12 +466,15 @@ def _statements(changes: Changes, deleted: Iterable[int]) -> list[tuple[str, lis
         "tombstones": ((*key, float(one[0]), one[1]) for key, one in changes.tombstones.items() if one is not None),
     }
     statements: list[tuple[str, list[Row]]] = []
-    for table in COLUMNS:
-        if "tenant" in dict(COLUMNS[table]):
-            statements.append((f"delete from {table} where tenant = ?", [(one,) for one in changes.forgotten]))
-        statements.append((delete_from(table), list(removed[table])))
-        statements.append((insert_into(table), list(map(with_sum, added[table]))))
-    return [(query, rows) for query, rows in statements if rows]
+    forgotten = [(one,) for one in changes.forgotten]
+    for table, columns in COLUMNS.items():
+        if forgotten and "tenant" in dict(columns):
+            statements.append((f"delete from {table} where tenant = ?", forgotten))
+        if rows := list(removed[table]):
+            statements.append((delete_from(table), rows))
+        if rows := list(map(with_sum, added[table])):
+            statements.append((insert_into(table), rows))
+    return statements
 
 
 def _by_number(numbers: Iterable[int]) -> Iterable[Row]:
