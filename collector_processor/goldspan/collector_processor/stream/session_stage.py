@@ -69,6 +69,8 @@ class _Session:
     """Fragments that differ from their rows."""
     spans: int = 0
     size: int = _OVERHEAD  # bytes of its rows, and what else it takes, about
+    first_given: dict[SpanRef, list[Evaluation]] | None = None
+    """Results as they were given first, by their span. None: its rows were read, and it was not scored since."""
 
     def find(self, place: _Place) -> _KeptFragment | None:
         """Return a fragment."""
@@ -117,7 +119,26 @@ class _Session:
         self.writes.update(dict.fromkeys(kept))
         self.state.drop_runs((one.fragment for one in kept.values()), gap)
         self.by_trace.clear()
-        self.spans, self.size, self.incomplete = 0, _OVERHEAD, False
+        self.spans, self.size, self.incomplete, self.first_given = 0, _OVERHEAD, False, None
+
+    def scored(self, changes: Iterable[Evaluation]) -> None:
+        """Note the results that scoring changed."""
+        if self.first_given is None:
+            self.first_given, changes = {}, self.state.results_now()
+        for evaluation in changes:
+            if evaluation.target is not None and self.state.results[evaluation.id].revision == 1:
+                self.first_given.setdefault(evaluation.target, []).append(evaluation)
+
+    def attributes_of(self, span: SpanRef) -> tuple[Attributes, set[str]]:
+        """Return the attributes of a span's results, and their metrics. A correction is none, as where it was sent."""
+        attributes: Attributes = {}
+        metrics: set[str] = set()
+        for evaluation in (self.first_given or {}).get(span, ()):
+            newest = self.state.results.get(evaluation.id)
+            if newest is not None and newest.revision == 1 and (found := span_attributes(evaluation)):
+                attributes.update(found)
+                metrics.add(evaluation.metric)
+        return attributes, metrics
 
 
 class SessionStage:
@@ -314,7 +335,7 @@ class SessionStage:
         if changed or message.held:
             self._score(session, message.watermark, outputs)
         if message.held:
-            outputs.append(_scored(message.held, session.state))
+            outputs.append(_scored(message.held, session))
 
     def _advance_session(
         self, key: bytes, session: _Session, now: float, outputs: list[stage_interface.Output]
@@ -340,6 +361,7 @@ class SessionStage:
     ) -> None:
         state, output = session.state, session_scorer.OutputBuilder()
         self._scorer.score(state, session.part, output, complete=complete, incomplete=session.incomplete)
+        session.scored(output.evaluations)
         for problem in output.problems:
             self.stats.problems[problem.code] += 1
         self._uncounted[0].extend(output.final)
@@ -350,28 +372,12 @@ class SessionStage:
             outputs.append(stage_interface.Results(tuple(output.evaluations), tuple(output.sessions)))
 
 
-def _scored(held: bytes, session: session_scorer.SessionState) -> stage_interface.Traces:
-    """Return spans with the attributes of their results. A correction is no attribute, as where a span was sent."""
-    groups = [(envelope, spans, list(map(ref_of, spans))) for envelope, spans in split_request(held) or ()]
-    attributes: dict[SpanRef, Attributes] = {ref: {} for _, _, refs in groups for ref in refs}
-    metrics: dict[SpanRef, set[str]] = {}
-    for evaluation in session.results_now():
-        target = evaluation.target
-        if target is None or target not in attributes or session.results[evaluation.id].revision != 1:
-            continue
-        if found := span_attributes(evaluation):
-            attributes[target].update(found)
-            metrics.setdefault(target, set()).add(evaluation.metric)
+def _scored(held: bytes, session: _Session) -> stage_interface.Traces:
+    """Return spans with the attributes of their results."""
     return stage_interface.Traces(
         join_request(
-            SpanGroup(
-                envelope,
-                [
-                    with_scores(span, attributes[ref], metrics.get(ref, ()))
-                    for span, ref in zip(spans, refs, strict=True)
-                ],
-            )
-            for envelope, spans, refs in groups
+            SpanGroup(envelope, [with_scores(span, *session.attributes_of(ref_of(span))) for span in spans])
+            for envelope, spans in split_request(held) or ()
         )
     )
 
