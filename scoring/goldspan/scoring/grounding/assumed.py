@@ -1,6 +1,7 @@
 """Values that no rule explains and an agent may have chosen with reason: what was said cannot tell right from wrong.
 
 number_of_tickets: 1      nothing was said of a number
+guests: 4                 "my wife, the two kids and me"
 latitude: 48.8566         the user named Paris, and what everyone knows of it is in no text
 symbol: "AMZN"            the user said Amazon
 category: "shoes"         the user wrote in Chinese, and the tool's words are English
@@ -9,77 +10,189 @@ category: "shoes"         the user wrote in Chinese, and the tool's words are En
 from __future__ import annotations
 
 import re
-from itertools import islice
+from collections.abc import Iterable
+from functools import cached_property
+from itertools import islice, takewhile
 
-from goldspan.scoring.grounding.codes import is_currency
+from goldspan.scoring.grounding.codes import is_currency, words_of_currencies
 from goldspan.scoring.grounding.conversation import Conversation
-from goldspan.scoring.grounding.dates import full_name, is_range_name
+from goldspan.scoring.grounding.dates import full_name, is_date, is_range_name
+from goldspan.scoring.grounding.languages import is_in_other_letters
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
 from goldspan.scoring.grounding.quantities import as_number
+from goldspan.scoring.grounding.words import number_word, words_of
 from goldspan.scoring.patterns import regex
 
-_COUNTS = frozenset((
-    "number", "count", "quantity", "amount", "num", "adults", "children", "infants", "passengers", "guests", "people",
-    "persons", "seats", "tickets", "rooms", "size", "min", "minimum", "level",
+PEOPLE_COUNTED = frozenset(("passengers", "guests", "people", "persons", "adults", "travelers", "party", "seats"))
+"""Words in the names of parameters that count people."""
+_COMPANIONS = frozenset((
+    "wife", "husband", "partner", "girlfriend", "boyfriend", "missus", "hubby", "spouse", "child", "children", "kid",
+    "kids", "son", "sons", "daughter", "daughters", "baby", "toddler", "friend", "friends", "mate", "mates", "mother",
+    "mum", "mom", "father", "dad", "brother", "sister", "parents", "adult", "adults", "colleague", "colleagues", "me",
+    "myself", "i", "we", "us",
 ))  # fmt: skip
-_PEOPLE_COUNTED = frozenset(("passengers", "guests", "people", "persons", "adults", "travelers", "party", "seats"))
+_SPEAKERS = frozenset(("we", "us"))
+_SPEAKER = _SPEAKERS | {"me", "myself", "i"}
 _COORDINATES = frozenset(("latitude", "longitude", "lat", "lon", "lng", "coordinates"))
 _PEOPLE = ("user", "assistant")
 _MOST_PASSAGES = 50
 """So many of the latest passages are searched for a name."""
 _NAME = regex(r"[A-Z]\w{2,}(?: [A-Z]\w+){0,2}")
 _RANGE = regex(r"between|from|rang|scale|minimum|maximum|lowest|highest|at (?:least|most)")
-_LAST_LATIN = "\u024f"
+_TIME = regex(r"\d\d?:\d\d(?::\d\d)?")
+_MOST_COMPANIONS = 12
+_MOST_UNREAD = 100
+"""A larger number that was not read is written in digits."""
 
 
 def assumed(leaf: Leaf, conversation: Conversation, passages: int, *, is_choice: bool) -> Origin | None:
     """Return why an agent may have chosen a value; none if what was said is all that it can come from."""
-    value = leaf.value
-    if isinstance(value, (int, float)):
-        return _assumed_number(leaf, value, conversation, passages)
-    text = text_of_leaf(value)
-    words = text.isascii() and not any(map(str.isdigit, text)) and "@" not in text
-    is_day = is_range_name(full_name(text.casefold()))
-    if words and is_choice and not is_day and conversation.is_foreign(passages):
-        return Origin(Kind.ASSUMED, "a choice in another language than what was said")
-    if words and not is_currency(text) and _in_other_letters(conversation, passages):
-        return Origin(Kind.ASSUMED, "in other letters than what was said")
-    if 2 < len(text) < 6 and text.isupper() and text.isalpha():
-        at = _named_by(text, conversation, passages)
-        return None if at is None else Origin(Kind.ASSUMED, "a code of a name", at)
-    return None
+    said = _Said(conversation, passages)
+    if isinstance(leaf.value, (int, float)):
+        why = next(filter(None, (rule(leaf, leaf.value, said) for rule in _RULES_OF_NUMBERS)), None)
+    else:
+        text = text_of_leaf(leaf.value)
+        why = _moment_not_read(text, said) or _currency_left_open(text, said) or _other_words(text, said, is_choice)
+        if not why:
+            return _called_otherwise(text, conversation, passages)
+    return Origin(Kind.ASSUMED, why) if why else None
 
 
-def _assumed_number(leaf: Leaf, value: float, conversation: Conversation, passages: int) -> Origin | None:
-    if value in (0, 1) and name_says(leaf.path, _COUNTS):
-        return Origin(Kind.ASSUMED, "none or one, where no number was said")
-    others_counted = name_says(leaf.path, _PEOPLE_COUNTED) and conversation.number(value - 1, passages) is not None
-    if others_counted and any(conversation.was_said(word, passages) for word in ("me", "myself")):
-        return Origin(Kind.ASSUMED, "those who were counted, and the one who speaks")
+class _Said:
+    """What people said before a call, as far as it was understood."""
+
+    def __init__(self, conversation: Conversation, passages: int) -> None:
+        self.conversation = conversation
+        self.passages = passages
+        self.english = conversation.in_english(passages) or conversation
+        self.numbers = self.english.said_by_people(passages)
+
+    @cached_property
+    def is_foreign(self) -> bool:
+        """Whether a person spoke another language than English last."""
+        return self.conversation.is_foreign(self.passages)
+
+    def speaks_of(self, words: Iterable[str]) -> bool:
+        """Whether one of some English words was said, in any language."""
+        return any(self.english.was_said(word, self.passages) for word in words)
+
+
+# Numbers.
+
+
+def _none_or_one(_: Leaf, value: float, __: _Said) -> str:
+    return "none or one, where no number was said" if value in (0, 1) else ""
+
+
+def _people_named(leaf: Leaf, value: float, said: _Said) -> str:
+    if value != int(value) or not name_says(leaf.path, PEOPLE_COUNTED):
+        return ""
+    named, speaks = _companions(said.english, said.passages)
+    rest_of_all = named > 1 and speaks and value + named - 1 in said.numbers
+    return "people who were named one by one" if 1 < value <= named or rest_of_all else ""
+
+
+def _told_in_parts(_: Leaf, value: float, said: _Said) -> str:
+    if value in (25, 50, 75) and value / 100 in said.numbers:
+        return "a part of a hundred"
+    if value == int(value):
+        return ""
+    parts = {float(int(value)), float(round(value % 1 * 100))}
+    return "an amount whose numbers were said" if parts <= said.numbers else ""
+
+
+def _number_not_read(_: Leaf, value: float, said: _Said) -> str:
+    unread = not said.numbers and abs(value) <= _MOST_UNREAD and said.is_foreign
+    return "a number in another language, of which none was understood" if unread else ""
+
+
+def _limit(leaf: Leaf, value: float, _: _Said) -> str:
     description = leaf.schema.get("description")
-    if isinstance(description, str) and _RANGE.search(description.lower()):
-        numbers = [as_number(word) for word in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)", description)]
-        if value in numbers:
-            return Origin(Kind.ASSUMED, "a limit of its range")
-    is_place = (
-        abs(value) <= 180 and name_says(leaf.path, _COORDINATES) and not _speaks_of_coordinates(conversation, passages)
-    )
-    return Origin(Kind.ASSUMED, "the place of something that was named") if is_place else None
+    if not isinstance(description, str) or not _RANGE.search(description.lower()):
+        return ""
+    numbers = map(as_number, re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)", description))
+    return "a limit of its range" if value in numbers else ""
 
 
-def _speaks_of_coordinates(conversation: Conversation, passages: int) -> bool:
-    spoken = conversation.in_english(passages) or conversation
-    return any(spoken.was_said(word, passages) for word in _COORDINATES)
+def _coordinate(leaf: Leaf, value: float, said: _Said) -> str:
+    is_place = abs(value) <= 180 and name_says(leaf.path, _COORDINATES) and not said.speaks_of(_COORDINATES)
+    return "the place of something that was named" if is_place else ""
+
+
+_RULES_OF_NUMBERS = (_none_or_one, _people_named, _told_in_parts, _number_not_read, _limit, _coordinate)
+
+
+def _companions(spoken: Conversation, passages: int) -> tuple[int, bool]:
+    """Return how many people a person named as those who take part, with the speaker: `my wife and 2 kids` are 4.
+
+    And whether the speaker was named, too.
+    """
+    total, speaks = 0, False
+    for at in range(max(0, passages - _MOST_PASSAGES), passages):
+        words = words_of(spoken.texts[at]) if spoken.passages[at].kind == Kind.USER else []
+        for index, word in enumerate(words):
+            if word in _SPEAKER:
+                speaks = True
+                others = islice(takewhile(lambda one: one not in _COMPANIONS, words[index + 1 :]), 3)
+                total += int(next(filter(None, map(_count, others)), 0)) if word not in _SPEAKERS else 0
+            elif word in _COMPANIONS:
+                total += int(next(filter(None, map(_count, words[max(0, index - 2) : index])), 1))
+    return min(total, _MOST_COMPANIONS) + (total > 0), speaks
+
+
+def _count(word: str) -> float | None:
+    return as_number(word) or number_word(word)
+
+
+# Texts.
+
+
+def _moment_not_read(text: str, said: _Said) -> str:
+    is_time = _TIME.fullmatch(text) is not None
+    if not (is_time or (any(sign in text for sign in "-/.") and is_date(text))) or not said.is_foreign:
+        return ""
+    english, passages = said.english, said.passages
+    read = english.times(passages) if is_time else [*english.days(passages), *english.relative_days(passages)]
+    return "" if read else "a date or time in another language, of which none was understood"
+
+
+def _currency_left_open(text: str, said: _Said) -> str:
+    """Give the reason for a currency, where amounts were named without one: no code, no sign, no word of a name."""
+    if not is_currency(text) or not said.numbers:
+        return ""
+    end = said.english.end(said.passages)
+    named = any(said.english.form_at(word, end) is not None for word in words_of_currencies())
+    named = named or any(sign in one for one in said.english.texts[: said.passages] for sign in "$€£¥₹")
+    return "" if named else "a currency, where none was named"
+
+
+def _other_words(text: str, said: _Said, is_choice: bool) -> str:  # noqa: FBT001
+    if not text.isascii() or any(map(str.isdigit, text)) or "@" in text or is_currency(text):
+        return ""
+    is_day = is_range_name(full_name(text.casefold()))
+    if is_choice and not is_day and said.is_foreign:
+        return "a choice in another language than what was said"
+    if _in_other_letters(said.conversation, said.passages):
+        return "in other letters than what was said"
+    is_word = text.islower() and not is_day and said.is_foreign
+    return "a word of another language than what was said" if is_word else ""
 
 
 def _in_other_letters(conversation: Conversation, passages: int) -> bool:
     """Whether a person said last, and most, in another script than Latin."""
     said = (at for at in range(passages - 1, -1, -1) if conversation.passages[at].kind == Kind.USER)
-    texts = [conversation.texts[at] for at in islice(said, 5)]
-    if all(map(str.isascii, texts)):
-        return False
-    text = "".join(texts)
-    return 2 * sum(char > _LAST_LATIN for char in text) > sum(map(str.isalpha, text))
+    return is_in_other_letters("".join(conversation.texts[at] for at in islice(said, 5)))
+
+
+def _called_otherwise(text: str, conversation: Conversation, passages: int) -> Origin | None:
+    """Return the origin of a word for one of the family (`妈妈` for `妈`), or of a code of a name."""
+    if len(text) > 1 and not text[0].isascii() and text == text[0] * len(text):
+        at = next((at for at in range(passages - 1, -1, -1) if text[0] in conversation.texts[at]), None)
+        return None if at is None else Origin(Kind.ASSUMED, "a word for one of the family", at)
+    if 2 < len(text) < 6 and text.isupper() and text.isalpha() and not is_currency(text):
+        at = _named_by(text, conversation, passages)
+        return None if at is None else Origin(Kind.ASSUMED, "a code of a name", at)
+    return None
 
 
 def _named_by(code: str, conversation: Conversation, passages: int) -> int | None:

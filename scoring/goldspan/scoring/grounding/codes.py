@@ -19,6 +19,9 @@ _SHORT = 3
 """Words of currencies up to this length, such as `us`, name none alone."""
 
 
+_ANY_AIRPORT = frozenset(("airport", "international", "intl", "regional", "municipal", "field", "airfield", "airpark"))
+
+
 def _name(text: str) -> Name:
     return tuple(word for word in words_of(normalised(text)) if word not in FILLERS)
 
@@ -36,7 +39,9 @@ def _table() -> Mapping[str, tuple[Name, ...]]:
         names.setdefault(" ".join(_name(code)), set()).update((word,) for word in _name(name) if len(word) > _SHORT)
     for airport in _airports():
         code, city = " ".join(_name(airport["iata"])), _name(airport["city"])
-        names.setdefault(code, set()).update((city, _name(airport["name"])))
+        named = _name(airport["name"])
+        own = [word for word in named if len(word) > _SHORT and word not in city and word not in _ANY_AIRPORT]
+        names.setdefault(code, set()).update((city, named, *((word,) for word in own[:1])))
         if city:
             for region in (airport["subd"], airport["country"]):
                 names.setdefault(" ".join(_name(region)), set()).add(city)
@@ -70,11 +75,18 @@ def _codes_of_currencies() -> frozenset[str]:
     return frozenset(code for code, _ in _currencies())
 
 
+@cache
+def words_of_currencies() -> frozenset[str]:
+    """Return the codes of currencies and the last words of their names: `usd`, `dollar`."""
+    return frozenset(word for code, name in _currencies() for word in (code.lower(), *_name(name)[-1:]))
+
+
 def _currencies() -> Iterator[tuple[str, str]]:
     if find_spec("pycountry") is not None:
         pycountry: Any = import_module("pycountry")
         for currency in pycountry.currencies:
             yield currency.alpha_3, currency.name
+        yield from (("GBP", "quid"), ("GBP", "tenner"), ("GBP", "fiver"), ("USD", "bucks"))
 
 
 def _airports() -> Iterable[Mapping[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence, Set
 from contextlib import suppress
 from itertools import accumulate, islice, pairwise
 from operator import itemgetter
@@ -13,9 +13,9 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from goldspan.scoring.grounding import dates
-from goldspan.scoring.grounding.languages import in_english, is_foreign
+from goldspan.scoring.grounding.languages import in_english, is_foreign, languages_of
 from goldspan.scoring.grounding.quantities import CENT, OPERATORS, Computed, Quantity, bounds_of, quantities_of
-from goldspan.scoring.grounding.words import UNITS, letters_in, normalised, stem, words_of
+from goldspan.scoring.grounding.words import TENS, UNITS, letters_in, normalised, stem, words_of
 from goldspan.scoring.json_values import is_mapping, is_sequence, loads
 
 _MOST_INSTRUCTIONS = 20
@@ -29,8 +29,13 @@ _TRIED = 500
 
 _LEAST_JOINED, _MOST_JOINED = 6, 40
 """Letters of an identifier that may have been told in pieces."""
+_MOST_SPOKEN = 200
+_SHIFTS = (
+    "raise", "reduce", "lower", "higher", "warmer", "cooler", "hotter", "colder", "increase", "decrease", "louder",
+    "quieter", "brighter", "dimmer",
+)  # fmt: skip
 _REPEATED = {"double": 2, "triple": 3, "treble": 3}
-_SPOKEN_DIGITS = {word: str(number) for word, number in UNITS.items() if number < 10} | {"oh": "0", "o": "0"}
+_SPOKEN_DIGITS = {word: str(number) for word, number in UNITS.items()} | {"oh": "0", "o": "0"}
 _SPOKEN_LETTERS = {
     word: word[0]
     for word in (
@@ -114,6 +119,8 @@ class Conversation:
         self._numbers: dict[float, tuple[int, Quantity]] = {}
         self._stated: _Places[float] = _Places()
         self._with_unit: list[tuple[Quantity, int]] = []
+        self._spoken_numbers: list[tuple[float, int]] = []
+        self._said_last: tuple[int, Set[float]] = -1, frozenset()
         self._bounds: _Places[int] = _Places()
         self._numbers_read = 0
         self._days: _Places[dates.Day] = _Places()
@@ -125,6 +132,8 @@ class Conversation:
         self._letters: dict[int, set[str]] = {}
         """Runs of letters of passages of which numbers or dates are not read yet."""
         self._translated = 0
+        self._spoken: list[Sequence[str]] = []
+        """The languages that people spoke last when each passage was read."""
         self._english: Conversation | None = None
         for passage in passages:
             self.add(passage)
@@ -163,15 +172,17 @@ class Conversation:
             self._sorted, self._sorted_backwards = [], []
         while self._numbers and next(reversed(self._numbers.values()))[0] >= passages:
             self._numbers.popitem()
-        while self._with_unit and self._with_unit[-1][1] >= passages:
-            self._with_unit.pop()
+        for listed in (self._with_unit, self._spoken_numbers):
+            while listed and listed[-1][1] >= passages:
+                listed.pop()
         for places_of in (self._stated, self._bounds, self._days, self._times, self._relative, self._ranges):
             places_of.go_back(passages)
         self._numbers_read, self._dates_read = min(self._numbers_read, passages), min(self._dates_read, passages)
         self._initials, self._joined, self._joined_starts = self._initials[:end], "", []
-        self._computed = None
+        self._computed, self._said_last = None, (-1, frozenset())
         self._letters.clear()
         self._translated = min(self._translated, passages)
+        del self._spoken[passages:]
         if self._english is not None:
             self._english.go_back(passages)
         del self.passages[passages:], self.texts[passages:], self._starts[passages:], self._words[end:]
@@ -180,7 +191,11 @@ class Conversation:
         """Return the same passages with what is known of other languages in English; None if all are in English."""
         for at in range(self._translated, passages):
             self._translated = at + 1
-            english = in_english(self.texts[at], set(self._words[self._starts[at] : self.end(at + 1)]))
+            words = set(self._words[self._starts[at] : self.end(at + 1)])
+            spoken = languages_of(self.texts[at], words, self._spoken[-1] if self._spoken else ())
+            is_said = self.passages[at].kind in _PEOPLE and spoken
+            self._spoken.append(spoken if is_said or not self._spoken else self._spoken[-1])
+            english = in_english(self.texts[at], spoken) if spoken else None
             if english is not None and self._english is None:
                 known = zip(self.passages[:at], self.texts, strict=False)
                 self._english = Conversation([Passage(one.kind, text) for one, text in known])
@@ -191,8 +206,9 @@ class Conversation:
     def is_foreign(self, passages: int) -> bool:
         """Whether what a person said last is in a language other than English."""
         said = (at for at in range(passages - 1, -1, -1) if self.passages[at].kind == "user")
-        at = next(said, None)
-        return at is not None and is_foreign(self.texts[at], set(self._words[self._starts[at] : self.end(at + 1)]))
+        return any(
+            is_foreign(self.texts[at], set(self._words[self._starts[at] : self.end(at + 1)])) for at in islice(said, 3)
+        )
 
     def end(self, passages: int) -> int:
         """Return the position at which the first so many passages end."""
@@ -306,11 +322,21 @@ class Conversation:
             if word in _REPEATED:
                 times = _REPEATED[word]
                 continue
-            said, times = (word if wanted.startswith(word) else _TOLD.get(word, word)) * times, 1
+            tens = TENS.get(word)
+            if tens is not None:
+                said = str(tens // 10 if _TOLD.get(self._words[at], "").isdecimal() else tens)
+            else:
+                said, times = (word if wanted.startswith(word) else _TOLD.get(word, word)) * times, 1
             if not said or not wanted.startswith(said):
                 return False
             wanted = wanted[len(said) :]
         return not wanted
+
+    def numbered_at(self, beginning: str, number: str, end: int) -> int | None:
+        """Return where a number stands after a word that begins with some letters: `кв 8` for `квартира 8`."""
+        places = self._positions.get(number, ())[:_TRIED] if len(beginning) > 1 else ()
+        before = (at - 1 for at in places if 0 < at < end)
+        return next((at for at in before if self._words[at].startswith(beginning)), None)
 
     def initials_at(self, initials: str, end: int) -> int | None:
         """Return where words stand one after the other that begin with some letters, if that is before a position."""
@@ -331,7 +357,8 @@ class Conversation:
         for at in range(self._numbers_read, passages):
             self._numbers_read = at + 1
             text, letters = self.texts[at], self._letters_in(at)
-            for quantity in quantities_of(text, letters):
+            quantities = quantities_of(text, letters)
+            for quantity in quantities:
                 key = number_key(quantity.value)
                 self._numbers.setdefault(key, (at, quantity))
                 if quantity.form != "implied":
@@ -339,6 +366,7 @@ class Conversation:
                 if quantity.unit:
                     self._with_unit.append((quantity, at))
             if self.passages[at].kind in _PEOPLE:
+                self._spoken_numbers += [(number_key(one.value), at) for one in quantities]
                 for bound in bounds_of(text, letters):
                     self._bounds.add(bound, at)
 
@@ -383,6 +411,22 @@ class Conversation:
             for part in (percent, 1 - percent, 1 + percent)
             for number in numbers
         )
+
+    def said_by_people(self, passages: int) -> Set[float]:
+        """Return the numbers that people said last, in digits or words, and those that words such as `half` imply."""
+        if self._said_last[0] != passages:
+            self._read_numbers(passages)
+            stop = bisect_left(self._spoken_numbers, passages, key=_place)
+            self._said_last = passages, {one for one, _ in self._spoken_numbers[max(0, stop - _MOST_SPOKEN) : stop]}
+        return self._said_last[1]
+
+    def shifted(self, value: float, passages: int) -> bool:
+        """Whether people say how much higher or lower than a known number a value is to be: `2 degrees lower`."""
+        if not any(self.was_said(word, passages) for word in _SHIFTS):
+            return False
+        said = self.said_by_people(passages)
+        known = {*said, *self.latest_numbers(passages, _OPERANDS)}
+        return any(value - one in known or value + one in known for one in said if 0 < one < value)
 
     def bound(self, value: int, passages: int) -> int | None:
         """Return the first passage whose `less than` or `more than` has a whole number as its last one."""

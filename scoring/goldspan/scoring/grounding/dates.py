@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Set
-from datetime import date
+from datetime import date, timedelta
 from itertools import chain
 from typing import NamedTuple
 
@@ -46,8 +46,8 @@ _DAY_MONTH = regex(
 _MONTH_YEAR = regex(_MONTH + r"\s*,?\s*(?:of\s+|in\s+)?(?P<year>\d{4})\b")
 _MONTH_ALONE = regex(rf"(?P<month>{starting(_MONTHS)})(?![^\W\d_])\.?")
 _DAY_RANGE = regex(
-    r"(\d(?<![\d:.]\d)\d?)(?:st|nd|rd|th)?\s*(?:-|\u2013|to|and|until|through|au|al|a|ao)\s*\d{1,2}(?:st|nd|rd|th)?\s*(?:of\s+)?"
-    + _MONTH
+    r"(\d(?<![\d:.]\d)\d?)(?:st|nd|rd|th)?\s*(?:-|\u2013|to|and|until|through|au|al|a|ao)\s*(?:[a-z]{3,6}day )?\s*"
+    r"\d{1,2}(?:st|nd|rd|th)?\s*(?:of\s+)?" + _MONTH
 )
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 _DAY_LIST = regex(r"(\d(?<!\w\d)\d?)(?:st|nd|rd|th)\b")
@@ -89,6 +89,13 @@ class Day(NamedTuple):
             return None
 
 
+_HOLIDAYS = {
+    "christmas": Day(0, 12, 25), "xmas": Day(0, 12, 25), "halloween": Day(0, 10, 31), "valentine": Day(0, 2, 14),
+    "valentines": Day(0, 2, 14),
+}  # fmt: skip
+"""Days of the year that people name in words."""
+
+
 def days_of(text: str, letters: Set[str]) -> Iterator[Day]:
     """Yield the dates of a normalised text, whose runs of letters are given.
 
@@ -100,6 +107,7 @@ def days_of(text: str, letters: Set[str]) -> Iterator[Day]:
         yield from _checked(int(match["year"]), int(match["month"]), int(match["day"]))
     if separated:
         yield from _in_either_order(text)
+    yield from (_HOLIDAYS[name] for name in _HOLIDAYS.keys() & letters)
     for match in chain(_MONTH_DAY.finditer(text), _DAY_MONTH.finditer(text)) if named else ():
         yield from _checked(int(match["year"] or 0), _MONTHS[match["month"]], int(match["day"]))
     for match in chain(_NUMBER_YEAR.finditer(text), _YEAR_NUMBER.finditer(text)) if separated else ():
@@ -222,6 +230,7 @@ _WEEKDAY_WORDS = frozenset(f"{name}{ending}" for name in _WEEKDAYS for ending in
 _UNITS = frozenset(
     f"{unit}{s}" for unit in ("weekend", "day", "night", "week", "month", "year", "quarter") for s in ("", "s")
 )
+_END_OF_MONTH = regex(r"\bend of (?:the |this |next )?month\b|\bmonth[- ]end\b")
 _AFTER_WORDS = ("after", "before", "later", "earlier")
 _NAMES = ((*_WEEKDAYS,), (*_MONTHS,))
 _NUMBERED = {**_WEEKDAYS, **_MONTHS}
@@ -287,6 +296,7 @@ _REACHES = {
     "week": (range(-14, 1), range(15)),
     "month": (range(-1, 0), range(2)),
     "year": (range(-1, 1), range(2)),
+    "end": (range(0), range(2)),
 }
 """How far a day may be in days, months or years, before or after the day on which `next week` and the like are said."""
 
@@ -296,7 +306,7 @@ class RelativeDay(NamedTuple):
 
     words: str
     unit: str
-    """`day`, `weekday`, `weekend`, `week`, `month`, `quarter`, `year`; with `s` for a number of them: `days`."""
+    """`day`, `weekday`, `weekend`, `week`, `month`, its `end`, `quarter`, `year`; with `s` for several: `days`."""
     number: int
     """Of `day`, how many later; of `weekday`, which, Monday is 0; else -1 for one before, 1 for this or the next."""
 
@@ -305,11 +315,10 @@ class RelativeDay(NamedTuple):
         delta, years = (wanted - base).days, wanted.year - base.year
         months = years * 12 + wanted.month - base.month
         if self.unit in _REACHES:
-            reached = {"month": months, "year": years}.get(self.unit, delta)
+            reached = {"month": months, "end": months, "year": years}.get(self.unit, delta)
             before, after = _REACHES[self.unit]
-            return reached in (before if self.number < 0 else after) and (
-                self.unit != "weekend" or wanted.weekday() in (4, 5, 6)
-            )
+            fits = {"weekend": wanted.weekday() > 3, "end": (wanted + timedelta(days=1)).day == 1}.get(self.unit, True)
+            return fits and reached in (before if self.number < 0 else after)
         match self.unit:
             case "day":
                 return delta == self.number
@@ -345,6 +354,8 @@ def relative_days_of(text: str, letters: Set[str]) -> Iterator[RelativeDay]:
         yield RelativeDay(match[1], "weekday", _WEEKDAYS[match[1]])
     if letters.isdisjoint(_UNITS):
         return
+    for match in () if "end" not in letters else _END_OF_MONTH.finditer(text):
+        yield RelativeDay(match[0], "end", 1)
     for match in () if letters.isdisjoint(_NEXT_WORDS) else _NEXT.finditer(text):
         yield RelativeDay(match[0], match[2], -1 if match[1] in ("last", "past", "previous") else 1)
     for match in () if letters.isdisjoint(_AFTER_WORDS) else _AFTER.finditer(text):

@@ -25,7 +25,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.scoring.grounding.assumed import assumed
+from goldspan.scoring.grounding.assumed import PEOPLE_COUNTED, assumed
 from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import Day, days_of, full_name, may_lead, times_of, weeks_of
@@ -114,13 +114,14 @@ class OriginFinder:
     def origin(self, leaf: Leaf) -> Origin:
         """Return where a leaf came from."""
         found = self.explained(leaf)
-        if found.kind is not Kind.NONE:
+        if found.kind is not Kind.NONE and found.kind is not Kind.ASSUMED:
             return found
         if self._in_english is None and (english := self._conversation.in_english(self._passages)) is not None:
             self._in_english = OriginFinder(english, self._passages, self._today)
         if self._in_english is not None:
-            found = self._in_english.explained(leaf)
+            before, found = found, self._in_english.explained(leaf)
             found = replace(found, rule="translation") if found.rule == "literal" else found
+            found = before if before.kind is Kind.ASSUMED and found.kind in (Kind.NONE, *_NOT_CERTAIN) else found
         if found.kind is not Kind.NONE or found.rule == "other choice":
             return found
         return assumed(leaf, self._conversation, self._passages, is_choice=found.rule == "choice") or found
@@ -247,16 +248,16 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "sign", opposite[0])
         if value in (0, 1) and leaf is not None and name_says(leaf.path, _PAGING):
             return Origin(Kind.TRIVIAL, "first page")
-        return self._computed_from_said(value, whole=whole)
+        return self._computed_from_said(value, leaf, whole=whole)
 
-    def _computed_from_said(self, value: float, *, whole: bool) -> Origin | None:
+    def _computed_from_said(self, value: float, leaf: Leaf | None, *, whole: bool) -> Origin | None:
         conversation, passages = self._conversation, self._passages
         with_unit = conversation.quantities(passages)
         if (origin := converted(value, [one for one, _ in with_unit])) is not None:
             return Origin(Kind.DERIVED, "unit", next(place for one, place in with_unit if one is origin))
-        if (found := self._whole_number(int(value)) if whole else self._constant(value)) is not None:
+        if (found := self._whole_number(int(value), leaf) if whole else self._constant(value)) is not None:
             return found
-        if conversation.share(value, passages):
+        if conversation.share(value, passages) or conversation.shifted(value, passages):
             return Origin(Kind.DERIVED, "arithmetic")
         is_exact = abs(value) < _LARGEST_EXACT / 4  # as a float, and so is what it gives with two like it
         return (
@@ -269,8 +270,9 @@ class OriginFinder:
         computed, reason = self._conversation.computed(self._passages)
         return (reason or detailed) and (computed.of_two_in_cents(value) or (detailed and computed.of_three(value)))
 
-    def _whole_number(self, value: int) -> Origin | None:
-        if (part_of := self._part_of_date(value)) is not None:
+    def _whole_number(self, value: int, leaf: Leaf | None) -> Origin | None:
+        counted = leaf is not None and name_says(leaf.path, PEOPLE_COUNTED)
+        if not counted and (part_of := self._part_of_date(value)) is not None:
             return Origin(Kind.DERIVED, "part of a date", part_of)
         if self._between(value):
             return Origin(Kind.DERIVED, "time between")
@@ -325,6 +327,8 @@ class OriginFinder:
             return self._moment(*days, leaf)
         if any(char >= _UNSPACED for char in text) and (found := self._unspaced(plain)) is not None:
             return found
+        if text[0] >= _UNSPACED and len(runs := _RUNS.findall(plain)) > 1 and all(map(self._run, runs)):
+            return Origin(Kind.DERIVED, "join")
         return self._made_of_known(text, words, leaf)
 
     def _made_of_numbers(self, plain: str, words: Sequence[str]) -> Origin | None:
@@ -354,6 +358,12 @@ class OriginFinder:
         if (joined := self._told_in_pieces(words)) is not None:
             return joined
         return self._identifier(words) if identifier else self._nearly_known(text, words, unknown, leaf)
+
+    def _run(self, run: str) -> bool:
+        """Whether a run of digits or letters was said in a text without spaces: `3` and `号楼` of `3号楼`."""
+        if run.isdecimal():
+            return self._conversation.number(float(run), self._passages) is not None
+        return self._unspaced(run) is not None
 
     def _told_in_pieces(self, words: Sequence[str]) -> Origin | None:
         """Return the origin of what was told in other pieces, as `DE89 3704` and `0 double 7`."""
@@ -406,13 +416,13 @@ class OriginFinder:
         return self._quantity(word)
 
     def _numbered(self, words: Sequence[str], at: int) -> bool:
-        """Whether a word and the number after it were said in short: `terminal 5` for `T5`."""
-        words = words[max(0, at - words[at].isdecimal()) :]
-        return (
-            words[1:2] != []
-            and words[1].isdecimal()
-            and self._conversation.word_at(words[0][0] + words[1], self._end) is not None
-        )
+        """Whether a word and the number after it were said in short, or at length: `terminal 5` for `T5`."""
+        first = max(0, at - words[at].isdecimal())
+        if len(words) <= first + 1 or not words[first + 1].isdecimal():
+            return False
+        word, number = words[first : first + 2]
+        short = self._conversation.word_at(word[0] + number, self._end) is not None
+        return short or self._conversation.numbered_at(word, number, self._end) is not None
 
     def _quantity(self, word: str) -> bool:
         """Whether a word is a number that was said, with a unit that was said or without."""
@@ -560,6 +570,8 @@ class OriginFinder:
         if times and not open_end and not any(map(self._time, times)):
             if name_says(leaf.path, _ENDS) and any(map(self._is_usual_end, times)):
                 return Origin(Kind.ASSUMED, "the end of what begins at a time that was said")
+            if any(map(self._told_by_numbers, times)):
+                return Origin(Kind.ASSUMED, "a time whose numbers were said")
             without_hour = days and not self._user_said_a_time()
             return Origin(Kind.ASSUMED, "an hour of a day that was said without one") if without_hour else None
         return Origin(Kind.DERIVED, "time" if origin is None else origin.rule)
@@ -591,6 +603,18 @@ class OriginFinder:
             (start + span) % 1440 == minutes or (start - span) % 1440 == minutes for start in starts for span in spans
         )
 
+    def _told_by_numbers(self, time: tuple[int, int]) -> bool:
+        """Whether a person said the hour of a time, and its minutes or those to the next hour, as numbers or parts."""
+        hour, minute = time
+        if any(known % 12 == hour % 12 for (known, _), _ in self._conversation.times(self._passages)):
+            return False
+        said = self._conversation.said_by_people(self._passages)
+        parts = {0: 0.0, 15: 0.25, 30: 0.5, 45: 0.25}
+        after = minute in (0, *said) or parts.get(minute) in said
+        before = minute and (60 - minute in said or parts.get(minute) in said)
+        hours = {hour, hour % 12 or 12} if after else set[int]()
+        return not (hours | ({hour + 1, hour % 12 + 1} if before else set[int]())).isdisjoint(said)
+
     def _is_usual_end(self, time: tuple[int, int]) -> bool:
         starts = [hour * 60 + minute for (hour, minute), _ in self._conversation.times(self._passages, 20)]
         return any(time[0] * 60 + time[1] - start in _USUAL_MINUTES for start in starts)
@@ -619,7 +643,8 @@ class OriginFinder:
         conversation, passages = self._conversation, self._passages
         before = wanted.month - 1 or 12 if wanted.day <= _DAYS_AFTER_MONTH else wanted.month
         known = [(day, at) for day, at in conversation.days(passages) if day.month in (wanted.month, before)]
-        if any(day.day for day, _ in known):
+        days = chain(known, ((day, at) for day, at in conversation.days(passages) if not day.month))
+        if any(day.day for day, _ in days):
             return None
         said = (at for _, at in known if conversation.passages[at].kind == Kind.USER)
         return next((Origin(Kind.ASSUMED, "a day of a month that was said without one", at) for at in said), None)
@@ -661,8 +686,15 @@ class OriginFinder:
         yield from ((found, "") for day in known if day.year and (found := day.whole()) is not None)
         for days in weeks_of(words for words, _ in relative):
             yield from ((base + timedelta(days=days), "weekday") for base in self._today)
-        of_year = (day._replace(year=wanted.year) for day in known if not day.year)
-        yield from ((found, "days") for day in of_year if (found := day.whole()) is not None)
+        of_year = [day._replace(year=wanted.year) for day in known if not day.year]
+        months = {(base.year, base.month) for day in self._today for base in (day, day + timedelta(days=31))}
+        of_year += [Day(year, month, day.day) for day in known if not day.month for year, month in sorted(months)]
+        whole = [found for day in of_year if (found := day.whole()) is not None]
+        yield from ((found, "days") for found in whole)
+        if any(
+            words.unit == "day" and words.words.startswith(("day ", "next ", "following ")) for words, _ in relative
+        ):
+            yield from ((found, "day") for found in whole)
 
     def _month(self, wanted: Day) -> Origin | None:
         for day, at in self._conversation.days(self._passages):

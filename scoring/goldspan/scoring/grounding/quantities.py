@@ -221,6 +221,8 @@ def _with_a_half(text: str) -> Iterator[Quantity]:
         for word, unit in zip(before, (match[3], match[2]), strict=True):
             if word and (number := int(word[:_LONGEST]) if word.isdecimal() else number_word(word)) is not None:
                 yield Quantity((number + 0.5) * SCALES.get(unit, 1), "" if unit in SCALES else unit or "", "word")
+        if any(singular(before[0] or before[1]) in dimension for dimension in _DIMENSIONS):
+            yield Quantity(1.5, before[0] or before[1], "word")
 
 
 def _parts_of(text: str) -> Iterator[Quantity]:

@@ -22,9 +22,13 @@ _ENDINGS = (
 )  # fmt: skip
 
 _CYRILLIC_ENDING = regex("(?<=..)(?:ами|ями|ого|его|ому|ему|ах|ях|ов|ев|ей|ой|ом|ем|ым|им|ых|их|[аяуюеёиыоьй])$")
+ARABIC_BEGINNING = regex(r"^(?:[وف](?=\w{3}))?(?:ال|لل|[لبك](?!ا))?(?=[\u0600-\u06ff]{3})")
+"""What Arabic puts before a word: the article, and short words such as `to`."""
 _LONGEST_WORD = 40
 """Letters of a word that has an ending."""
 
+_DIGITS = {first + digit: str(digit) for first in (0x660, 0x6F0, 0x966) for digit in range(10)}
+"""Digits as Arabic, Persian and Hindi write them."""
 FILLERS = frozenset((
     "a", "an", "the", "of", "and", "or", "in", "on", "at", "to", "for", "from", "by", "with", "is", "are", "be", "as",
     "it", "its", "this", "that", "my", "your", "our", "their", "his", "her", "s", "t",
@@ -61,6 +65,8 @@ _IMPLIED: tuple[tuple[float, str], ...] = (
     (3, "triple thrice trio"),
     (4, "quadruple quarterly"),
     (7, "week weekly"),
+    (5, "fiver"),
+    (10, "tenner"),
     (12, "monthly"),
     (14, "fortnight"),
     (24, "hourly"),
@@ -97,7 +103,7 @@ def remembered(read: Callable[[str], _ReadT]) -> Callable[[str], _ReadT]:
 @remembered
 def normalised(text: str) -> str:
     """Return a text in NFKC, without case, with single spaces for all white space."""
-    plain = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    plain = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().translate(_DIGITS)
     return " ".join(plain.split())
 
 
@@ -141,8 +147,8 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
-    if "\u0400" <= word[0] <= "\u04ff":
-        return _CYRILLIC_ENDING.sub("", word)
+    if "\u0400" <= word[0] <= "\u06ff":
+        return ARABIC_BEGINNING.sub("", _CYRILLIC_ENDING.sub("", word))
     if len(word) < 4:
         return word
     for _ in range(2):
