@@ -140,10 +140,7 @@ class RankedFindings(Struct, frozen=True):
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values in a fixed order."""
-        return {
-            "rare": [one.to_json() for one in self.rare],
-            "systematic": [one.to_json() for one in self.systematic],
-        }
+        return {"rare": [one.to_json() for one in self.rare], "systematic": [one.to_json() for one in self.systematic]}
 
 
 _Key = tuple[str, str, str, str]  # metric, agent, argument and kind

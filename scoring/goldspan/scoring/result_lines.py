@@ -73,10 +73,7 @@ def text_of_result(result: Readable) -> str:
     elif isinstance(result, CallResult) and result.expected is None and result.actual is not None:
         mark = MARKS[result.label]
         _line_with(
-            page,
-            _other_head(mark, result.tool, explain(result)),
-            phrases.arguments_of_call(result.actual),
-            indent=0,
+            page, _other_head(mark, result.tool, explain(result)), phrases.arguments_of_call(result.actual), indent=0
         )
     elif isinstance(result, CallResult):
         _call(page, result, indent=0)
@@ -450,13 +447,7 @@ _MAX_ROWS = 200
 _JUDGED_COLUMNS = {"label", "outcome"}
 _WRAPPED_COLUMNS = {"explanation", "expected", "actual"}
 _RED, _YELLOW = "#d32f2f", "#8a6d00"
-_ROW_COLOURS = {
-    "fail": _RED,
-    "mismatched": _RED,
-    "missing": _RED,
-    "not_evaluated": _YELLOW,
-    "unknown": _YELLOW,
-}
+_ROW_COLOURS = {"fail": _RED, "mismatched": _RED, "missing": _RED, "not_evaluated": _YELLOW, "unknown": _YELLOW}
 """The colours of rows by label or outcome, readable on light and dark pages."""
 
 

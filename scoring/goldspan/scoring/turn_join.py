@@ -236,10 +236,7 @@ def _join_equal_keys(
 
 
 def _join_by_place(
-    keys: Sequence[TurnKey | None],
-    clues: Sequence[TurnClues],
-    places: Sequence[int | None],
-    partners: list[int | None],
+    keys: Sequence[TurnKey | None], clues: Sequence[TurnClues], places: Sequence[int | None], partners: list[int | None]
 ) -> None:
     for index, place in enumerate(places):
         if place is not None and place <= len(keys) and _may_have(keys[place - 1], clues[index]):
@@ -247,10 +244,7 @@ def _join_by_place(
 
 
 def _join_by_order(
-    keys: Sequence[TurnKey | None],
-    clues: Sequence[TurnClues],
-    places: Sequence[int | None],
-    partners: list[int | None],
+    keys: Sequence[TurnKey | None], clues: Sequence[TurnClues], places: Sequence[int | None], partners: list[int | None]
 ) -> None:
     """Join the golden turns between two joined turns with the session's turns between them, unless a key differs.
 

@@ -19,14 +19,7 @@ LABEL_WORDS = {Label.PASS: "passed", Label.FAIL: "failed", Label.NOT_EVALUATED: 
 RIGHT, WRONG, UNKNOWN, UNEXPECTED, REJECTED, INFORMS = "✓", "✗", "?", "+", "!", "·"
 MARKS = {Label.PASS: RIGHT, Label.FAIL: WRONG, Label.NOT_EVALUATED: UNKNOWN, None: INFORMS}
 """The mark of a label; a metric without a threshold has no label, and only informs."""
-STYLES = {
-    RIGHT: "green",
-    WRONG: "red",
-    UNKNOWN: "yellow",
-    UNEXPECTED: "magenta",
-    REJECTED: "magenta",
-    INFORMS: "dim",
-}
+STYLES = {RIGHT: "green", WRONG: "red", UNKNOWN: "yellow", UNEXPECTED: "magenta", REJECTED: "magenta", INFORMS: "dim"}
 NO_SCORE = "-"
 
 

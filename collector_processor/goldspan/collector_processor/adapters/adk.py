@@ -30,12 +30,7 @@ from goldspan.scoring.verdict import Label, Verdict
 __all__ = ["tool_parameter_match"]
 
 try:
-    from google.adk.evaluation.eval_case import (
-        ConversationScenario,
-        Invocation,
-        InvocationEvents,
-        get_all_tool_calls,
-    )
+    from google.adk.evaluation.eval_case import ConversationScenario, Invocation, InvocationEvents, get_all_tool_calls
     from google.adk.evaluation.eval_metrics import (
         BaseCriterion,
         EvalMetric,
@@ -55,11 +50,7 @@ except ImportError as error:
 
 METRIC_NAME = "tool_parameter_match"
 
-_STATUS = {
-    Label.PASS: EvalStatus.PASSED,
-    Label.FAIL: EvalStatus.FAILED,
-    Label.NOT_EVALUATED: EvalStatus.NOT_EVALUATED,
-}
+_STATUS = {Label.PASS: EvalStatus.PASSED, Label.FAIL: EvalStatus.FAILED, Label.NOT_EVALUATED: EvalStatus.NOT_EVALUATED}
 _FIELDS_OF_ADK = frozenset(BaseCriterion.model_fields) - frozenset(Criterion.model_fields)
 """Fields of ADK's criteria that are for ADK's own metrics."""
 
@@ -91,11 +82,8 @@ def tool_parameter_match(
 
     Each invocation gets the score and the verdict of its turn, or with `scope: session` those of the session. The case
     gets those of the session. The explanations are the `rationale` of rubric scores. An invocation without expected
-    calls, and a case without an expected conversation, are not evaluated.
-
-    Raises:
-        CriterionError: the criterion is wrong; every unknown field and wrong value is named.
-
+    calls, and a case without an expected conversation, are not evaluated. Raises CriterionError if the criterion is
+    wrong; every unknown field and wrong value is named.
     """
     return _evaluation(actual_invocations, expected_invocations, criterion_of(eval_metric))
 
@@ -103,11 +91,8 @@ def tool_parameter_match(
 def criterion_of(eval_metric: EvalMetric) -> Criterion:
     """Read the criterion of ADK's configuration, with fields in camelCase or snake_case.
 
-    Turns are joined by position, as ADK pairs invocations, unless the criterion has `turn_join: key`.
-
-    Raises:
-        CriterionError: it has an unknown field or a wrong value.
-
+    Turns are joined by position, as ADK pairs invocations, unless the criterion has `turn_join: key`. Raises
+    CriterionError if it has an unknown field or a wrong value.
     """
     adk_criterion = eval_metric.criterion
     fields: Mapping[str, Any] = {}

@@ -82,11 +82,8 @@ def adk_metric(
 ) -> AdkMetric:
     """Make a metric of a custom metric function, or of its import path `pkg.module:function`.
 
-    `criterion` is what the function finds in `eval_metric.criterion`; its `threshold` is 1 unless it is given.
-
-    Raises:
-        MetricError: there is no such function, or its name cannot be a metric's.
-
+    `criterion` is what the function finds in `eval_metric.criterion`; its `threshold` is 1 unless it is given. Raises
+    MetricError if there is no such function, or its name cannot be a metric's.
     """
     found = _imported(function) if isinstance(function, str) else function
     about = (inspect.getdoc(found) or "").partition("\n")[0] or "A custom metric of Google ADK."

@@ -34,12 +34,7 @@ try:
         BaseEvaluatorConfig,
         BaseEvaluatorJustification,
     )
-    from uipath.eval.models import (
-        ErrorEvaluationResult,
-        EvaluationResult,
-        NumericEvaluationResult,
-        WorkloadExecution,
-    )
+    from uipath.eval.models import ErrorEvaluationResult, EvaluationResult, NumericEvaluationResult, WorkloadExecution
 except ImportError as error:
     raise ImportError(
         f"goldspan.collector_processor.adapters.uipath needs uipath ({error}): pip install 'goldspan[uipath]'"

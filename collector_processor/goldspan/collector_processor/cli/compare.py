@@ -22,13 +22,7 @@ from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import scorer_of
 
 _BY = {
-    "model": (
-        "gen_ai.request.model",
-        "gen_ai.response.model",
-        "llm.model_name",
-        "ai.model.id",
-        "llm.request.model",
-    ),
+    "model": ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "ai.model.id", "llm.request.model"),
     "version": ("service.version", "gen_ai.agent.version"),
 }
 """The attributes behind the words that `--by` knows: the first that a session has."""

@@ -160,9 +160,7 @@ def _lifted(changes: Sequence[Change], several: Collection[object]) -> Iterator[
 class GoldenFile:
     """A file of one golden set, and its document.
 
-    Raises:
-        FileError: it cannot be read, or is an eval set of ADK, which ADK's own tools keep.
-
+    Raises FileError if it cannot be read, or is an eval set of ADK, which ADK's own tools keep.
     """
 
     def __init__(self, file: str) -> None:
@@ -180,9 +178,7 @@ class GoldenFile:
     def accept(self, accepted: Sequence[AcceptableChange], added: Sequence[JsonValue] = ()) -> str:
         """Return the text of the file with these changes, and with these goldens behind the others.
 
-        Raises:
-            FileError: the file is written in a way that cannot be changed in place.
-
+        Raises FileError if the file is written in a way that cannot be changed in place.
         """
         editing = _Editing(self.file, self.document, self.text if self.suffix in {".yaml", ".yml"} else None)
         for position in dict.fromkeys(acceptable.golden for acceptable in accepted):

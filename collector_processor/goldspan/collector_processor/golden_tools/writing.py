@@ -237,9 +237,7 @@ def golden_set_text(
 ) -> str:
     """Return a golden set as the text of a file of this name: YAML, JSON or JSON lines.
 
-    Raises:
-        FileError: no golden file has such a name.
-
+    Raises FileError if no golden file has such a name.
     """
     suffix = PurePath(file).suffix.lower()
     if suffix in {".yaml", ".yml"}:

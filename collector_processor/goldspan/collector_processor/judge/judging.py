@@ -237,9 +237,7 @@ class Judge:
     ) -> None:
         """Take the model: its name, or a function of a `Question`, sync or async; and the fields of `JudgeOptions`.
 
-        Raises:
-            SettingsError: an option is wrong, or an API key or a library is missing.
-
+        Raises SettingsError if an option is wrong, or an API key or a library is missing.
         """
         given: Mapping[str, Any] = {"model": model, **options} if isinstance(model, str) else options
         self.options: model_clients.JudgeOptions = model_clients.judge_options(given)

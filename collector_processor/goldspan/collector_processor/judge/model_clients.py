@@ -126,12 +126,7 @@ def judge_options(given: Mapping[str, Any]) -> JudgeOptions:
 
 
 def load_judge_options(path: Path) -> JudgeOptions:
-    """Read options from a YAML or JSON file.
-
-    Raises:
-        FileError: every mistake, each with file, line and field.
-
-    """
+    """Read options from a YAML or JSON file. Raises FileError: every mistake, each with file, line and field."""
     collector = documents.MistakeCollector(str(path))
     with suppress(documents.Unreadable):
         text = documents.read_text(path, collector)

@@ -126,9 +126,7 @@ class GoldspanFixture:
     def collect(self, tracer_provider: object) -> None:
         """Record the spans of this tracer provider, too.
 
-        Raises:
-            pytest.UsageError: it is no tracer provider of the SDK.
-
+        Raises pytest.UsageError if it is no tracer provider of the SDK.
         """
         self._pytest_run.recorder.attach(tracer_provider)
 
@@ -142,11 +140,8 @@ class GoldspanFixture:
         """Call `agent` as often as the marker's `runs`, or the golden's `repeat`, says; return what it returned.
 
         Each call is one run, and the assertions that follow judge each run. A run that raises has failed; what it
-        raised is in the message of the assertion.
-
-        Raises:
-            pytest.UsageError: neither the marker nor the golden says how often.
-
+        raised is in the message of the assertion. Raises pytest.UsageError if neither the marker nor the golden says
+        how often.
         """
         returned: list[_T] = []
         for attempt in self._runs():

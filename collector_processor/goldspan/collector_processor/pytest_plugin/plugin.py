@@ -28,9 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Write missing goldens, and change failing ones to expect what the agents did.",
     )
     group.addoption(
-        "--goldspan-review",
-        action="store_true",
-        help="Show what --goldspan-update would change, and write nothing.",
+        "--goldspan-review", action="store_true", help="Show what --goldspan-update would change, and write nothing."
     )
     group.addoption(
         "--goldspan-report",

@@ -59,9 +59,7 @@ from goldspan.scoring.wording import WRONG, Page, printable
 def global_tracer_provider() -> object:
     """Return the global tracer provider; where there is none, one of the SDK is set up.
 
-    Raises:
-        pytest.UsageError: the global one has no span processors, and cannot be replaced.
-
+    Raises pytest.UsageError if the global one has no span processors, and cannot be replaced.
     """
     if not _takes_processors(trace.get_tracer_provider()):
         trace.set_tracer_provider(TracerProvider())
@@ -90,10 +88,7 @@ class RecordedSpans:
         dialects, registered_wrongly = _dialects()
         problems += registered_wrongly
         registry = DialectRegistry(
-            dialects,
-            join_attributes=(*JOIN_ATTRIBUTES, *join_attributes),
-            definitions=True,
-            on_problem=problems.append,
+            dialects, join_attributes=(*JOIN_ATTRIBUTES, *join_attributes), definitions=True, on_problem=problems.append
         )
         resources: dict[int, Resource] = {}
         for span in self.spans:
@@ -149,9 +144,7 @@ class Recorder(SpanProcessor, LogRecordProcessor):
     def attach(self, provider: Any) -> None:
         """Record the spans of this provider, and the log records of the global logger provider if there is one.
 
-        Raises:
-            pytest.UsageError: this is no tracer provider of the SDK.
-
+        Raises pytest.UsageError if this is no tracer provider of the SDK.
         """
         if not _takes_processors(provider):
             raise pytest.UsageError(
@@ -236,11 +229,7 @@ def updated(file: Path, seen: Sequence[Seen]) -> Updated:
     """Return the file as it expects what was seen; it is not written.
 
     Missing goldens are recorded at its end. Existing goldens change where a score depends on it. Comments, matchers
-    and criteria stay.
-
-    Raises:
-        FileError: the file cannot be read, or changed in place.
-
+    and criteria stay. Raises FileError if the file cannot be read, or changed in place.
     """
     sessions = [session for one in seen for session in one.sessions]
     if not file.exists():

@@ -69,11 +69,7 @@ class Inspection:
         document = {
             "sessions": [_session(session) for session in self.sessions],
             "problems": [asdict(problem) for problem in self.problems],
-            "spans": {
-                "read": self.spans,
-                "dialects": dict(self.dialects),
-                "not_recognised": dict(self.not_recognised),
-            },
+            "spans": {"read": self.spans, "dialects": dict(self.dialects), "not_recognised": dict(self.not_recognised)},
             "read_by_shape": [one.to_json() for one in self.shaped],
             "advice": [hint._asdict() for hint in self.hints],
         }

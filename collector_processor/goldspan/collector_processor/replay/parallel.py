@@ -447,7 +447,4 @@ def _shared(name: int) -> Golden | ExpectedCall:
     return _process.shared[name]
 
 
-_REDUCERS: dict[type, Callable[[Any], Any]] = {
-    Golden: _reduce_shared,
-    ExpectedCall: _reduce_shared,
-}
+_REDUCERS: dict[type, Callable[[Any], Any]] = {Golden: _reduce_shared, ExpectedCall: _reduce_shared}

@@ -604,11 +604,7 @@ def _application(settings: StreamSettings, options: Mapping[str, str], folder: P
             "heartbeat.interval.ms": max(100, int(kafka.session_timeout * 1000 / 5)),
             **consumer,
         },
-        producer_extra_config={
-            "compression.type": "lz4",
-            "message.max.bytes": kafka.max_message + 4096,
-            **producer,
-        },
+        producer_extra_config={"compression.type": "lz4", "message.max.bytes": kafka.max_message + 4096, **producer},
         state_dir=folder,
         rocksdb_options=RocksDBOptions(block_cache_size=_BLOCK_CACHE),
         consumer_poll_timeout=_POLL,

@@ -11,14 +11,7 @@ from goldspan.scoring.criterion import MAIN_METRIC, Criterion, criterion_in
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens.benchmarks import read_eval_set
 from goldspan.scoring.goldens.criteria_and_rules import SET_LEVEL, CriterionMapping, criterion_mapping, inherit
-from goldspan.scoring.goldens.documents import (
-    READERS,
-    MistakeCollector,
-    Unreadable,
-    found,
-    json_copy,
-    read_document,
-)
+from goldspan.scoring.goldens.documents import READERS, MistakeCollector, Unreadable, found, json_copy, read_document
 from goldspan.scoring.goldens.golden import GoldenIndex, GoldenSet, MetricChoice, duplicates_in
 from goldspan.scoring.goldens.golden_file import read_golden_set
 from goldspan.scoring.goldens.golden_file_values import read_metrics
@@ -61,9 +54,7 @@ def load_goldens(*sources: Source, criterion: Criterion | Mapping[str, Any] | No
 def load_golden_set(file: Path, criterion: Criterion | None = None, text: str | None = None) -> GoldenSet:
     """Read one golden file as `load_goldens` does; with `text`, as if that stood in it.
 
-    Raises:
-        GoldenFileError: everything wrong with it.
-
+    Raises GoldenFileError: everything wrong with it.
     """
     mistakes: list[Mistake] = []
     read = _read_set(file, criterion_mapping(criterion), mistakes, text)
@@ -105,11 +96,8 @@ def index_of(
 def load_criterion(source: str | Path | Mapping[str, Any]) -> Criterion:
     """Read a criterion from a `.yaml`, `.yml` or `.json` file, or a mapping that looks like one.
 
-    It may have every form that `Criterion.parse` takes; other metrics of ADK's `criteria` are passed over.
-
-    Raises:
-        CriterionFileError: everything wrong with it, each mistake with file, line and field.
-
+    It may have every form that `Criterion.parse` takes; other metrics of ADK's `criteria` are passed over. Raises
+    CriterionFileError: everything wrong with it, each mistake with file, line and field.
     """
     notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
     said: CriterionMapping = {}
@@ -129,11 +117,8 @@ def load_criterion(source: str | Path | Mapping[str, Any]) -> Criterion:
 def load_metrics(source: str | Path | Mapping[str, Any]) -> tuple[MetricChoice, ...]:
     """Read which metrics a criterion file asks for: of ADK's `{criteria: {...}}` those that goldspan knows.
 
-    The others, which are ADK's own, are passed over, and so is every other form of a criterion file.
-
-    Raises:
-        CriterionFileError: everything wrong with the thresholds, each mistake with file, line and field.
-
+    The others, which are ADK's own, are passed over, and so is every other form of a criterion file. Raises
+    CriterionFileError: everything wrong with the thresholds, each mistake with file, line and field.
     """
     notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
     chosen: tuple[MetricChoice, ...] = ()
@@ -176,11 +161,8 @@ def _mistakes(notes: MistakeCollector) -> list[Mistake]:
 def golden_files_in(folder: Path) -> list[Path]:
     """Return the golden files in a folder and below it, sorted; hidden ones and companions are left out.
 
-    Folders below that cannot be read are left out, too, and links to folders are not followed.
-
-    Raises:
-        GoldenFileError: the folder cannot be read, or holds more than 100,000 files and folders.
-
+    Folders below that cannot be read are left out, too, and links to folders are not followed. Raises GoldenFileError
+    if the folder cannot be read, or holds more than 100,000 files and folders.
     """
     found: list[Path] = []
     entries = 0

@@ -124,10 +124,7 @@ def score_with_preset(name: str, expected: Any, actual: Any, /, **options: Any) 
     `ToolCall`; the ADK presets also take a list of such lists, one per invocation, `langchain` takes messages and
     `uipath` takes spans and its own evaluation criteria. Values are compared as the system compares them: a golden's
     matchers are plain objects here. What the system raises over its input is a result with `error`, never an exception.
-
-    Raises:
-        CriterionError: there is no such preset, or an option is unknown or has a wrong value.
-
+    Raises CriterionError if there is no such preset, or an option is unknown or has a wrong value.
     """
     return find_preset(name).score(expected, actual, options)
 

@@ -213,11 +213,7 @@ def _unseen(turn: TurnResult) -> Reason | None:
 def _blank(turn: TurnResult, verdict: Verdict) -> TurnResult:
     """Return a turn without scored calls."""
     return TurnResult(
-        verdict,
-        rejected=turn.rejected,
-        turn=turn.turn,
-        turn_index=turn.turn_index,
-        expected_index=turn.expected_index,
+        verdict, rejected=turn.rejected, turn=turn.turn, turn_index=turn.turn_index, expected_index=turn.expected_index
     )
 
 

@@ -29,12 +29,7 @@ from goldspan.collector_processor.golden_tools.inference.matcher_ladder import (
     distances,
     is_surely_generated,
 )
-from goldspan.collector_processor.golden_tools.inference.task_runs import (
-    Field,
-    SeenCall,
-    ValueOrigin,
-    holds_name,
-)
+from goldspan.collector_processor.golden_tools.inference.task_runs import Field, SeenCall, ValueOrigin, holds_name
 from goldspan.scoring.comparison import canonical
 from goldspan.scoring.json_values import is_mapping, is_number, is_sequence
 from goldspan.scoring.matchers.kinds.prose import WrittenText

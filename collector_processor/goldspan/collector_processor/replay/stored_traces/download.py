@@ -139,9 +139,7 @@ def download(
 ) -> int:
     """Read the traces of a source into a folder that `start` made; return how many spans or traces there are.
 
-    Raises:
-        DownloadError: The platform does not give them. What was read stays, and a second call goes on there.
-
+    Raises DownloadError if the platform does not give them. What was read stays, and a second call goes on there.
     """
     asking = _Asking(source, sleep)
     pages = source.pages(window_of(folder))

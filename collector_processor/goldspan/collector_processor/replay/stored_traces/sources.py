@@ -597,9 +597,7 @@ class Downloads:
     ) -> Path:
         """Read the traces of a source and return the folder with them.
 
-        Raises:
-            DownloadError: They cannot be read, or there are none.
-
+        Raises DownloadError if they cannot be read, or there are none.
         """
         source = stored_traces(url)
         window = TimeWindow(read_time(self.since, now), read_time(self.until, now) if self.until else now)
@@ -627,9 +625,7 @@ class Downloads:
 def read_time(written: str, now: datetime) -> datetime:
     """Read a time: so long before `now`, as in 90m, 24h or 7d; or a date or time of ISO 8601, in UTC without a zone.
 
-    Raises:
-        ValueError: It is neither.
-
+    Raises ValueError if it is neither.
     """
     if age := re.fullmatch(r"(\d{1,6})([smhdw])", written.strip()):
         return now - timedelta(seconds=int(age[1]) * _UNITS[age[2]])

@@ -251,9 +251,7 @@ KINDS = (
     MatcherKind("$not", "any other value than this one", _read_not, VALUE),
     _kind("$casefold", "casefold_exact", "this value, upper and lower case alike"),
     _kind(
-        "$contains",
-        "contains",
-        "a value that contains this one: a substring, elements of a list, fields of an object",
+        "$contains", "contains", "a value that contains this one: a substring, elements of a list, fields of an object"
     ),
     MatcherKind(
         "$unordered",

@@ -506,12 +506,7 @@ KINDS = (
             "items": {
                 "anyOf": [
                     {"type": "string", "pattern": "\\S"},
-                    {
-                        "type": "object",
-                        "properties": _REFERENCE,
-                        "required": ["call"],
-                        "additionalProperties": False,
-                    },
+                    {"type": "object", "properties": _REFERENCE, "required": ["call"], "additionalProperties": False},
                 ]
             },
         },
