@@ -112,10 +112,11 @@ def golden_value() -> Iterator[Walk]:
 
 @contextmanager
 def through_stream() -> Iterator[Walk]:
-    """The records of a recording through both stages; each walk has state of its own."""
+    """The records of a recording through both stages; each walk has state of its own, as a key has that is new."""
+    context = StreamContext.of(everything(), EngineSettings())
 
     def walk() -> None:
-        stream = Stream(StreamContext.of(everything(), EngineSettings()), 1, traces=1, sessions=1, faults=0.0)
+        stream = Stream(context, 1, traces=1, sessions=1, faults=0.0)
         stream.run(stream.put(bodies_of(RECORDING)) + 1e6)
 
     yield walk

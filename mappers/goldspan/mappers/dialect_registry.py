@@ -15,6 +15,7 @@ from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.evidence_reading import evidence_of
 from goldspan.mappers.dialects.reading.log_records import EVALUATIONS, digest, event_name
 from goldspan.mappers.dialects.reading.protocol import (
+    LANGUAGE,
     OWN_KEYS,
     Dialect,
     LogDialect,
@@ -313,7 +314,7 @@ class DialectRegistry:
 
     def stacks(self) -> frozenset[tuple[str, Stack]]:
         """Return what may have written the spans until now, each with a dialect that knows it."""
-        languages = self._languages or {""}
+        languages = set(map(language_of, self._languages)) or {""}
         return frozenset((name, Stack(language, scope)) for name, scope in self._scopes for language in languages)
 
     def facts(self, views: Iterable[RecordView], *, content: bool = True) -> Iterator[Record]:
@@ -550,7 +551,7 @@ class DialectRegistry:
 
     def _resource_facts(self, attributes: Mapping[str, Any]) -> ResourceFacts:
         if len(self._languages) < _MAX_RESOURCES:
-            self._languages.add(language_of(attributes))
+            self._languages.add(said if isinstance(said := attributes.get(LANGUAGE), str) else "")
         facts = ResourceFacts(
             first_identifier(attributes, ("service.name",)),
             first_identifier(attributes, ("deployment.environment.name", "deployment.environment")),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import lcm
 from typing import Final, Literal
 
@@ -34,8 +34,8 @@ from goldspan.scoring.matchers.matcher import (
     score_of,
 )
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult
-from goldspan.scoring.sessions import CallHistory, EarlierCalls, JsonValue, ToolCall
-from goldspan.scoring.tool_definitions import ToolsInForce
+from goldspan.scoring.sessions import CallHistory, EarlierCalls, JsonValue, ToolCall, Turn
+from goldspan.scoring.tool_definitions import ToolsInForce, tools_in_force
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, Label, Reason, Verdict, arguments_of, is_hidden, why_not_known
 
 MISSING: Final = ABSENT
@@ -64,13 +64,18 @@ ONE_EXACTLY = ScoreBounds(ONE, ONE)
 ZERO_EXACTLY = ScoreBounds(ZERO, ZERO)
 
 
-class CallContext(Struct, frozen=True, gc=False):
+class CallContext:
     """What a comparison uses besides the call's own arguments."""
 
-    history: CallHistory | None = None
-    """The results of earlier calls; None: unknown."""
-    tools: ToolsInForce | None = None
-    """Declares the defaults of arguments that were left out; None: unknown."""
+    def __init__(self, history: CallHistory | None, turn: Turn | None) -> None:
+        self.history = history
+        """The results of earlier calls; None: unknown."""
+        self._turn = turn
+
+    @cached_property
+    def tools(self) -> ToolsInForce | None:
+        """Declares the defaults of arguments that were left out; None: unknown."""
+        return None if self._turn is None else tools_in_force(self._turn)
 
 
 class ExpectedArgument(Struct, frozen=True, gc=False):
@@ -421,14 +426,7 @@ def _to_look_up(
     return values, _known_pair(total - min([one.points for one in arguments]), total, how)
 
 
-def _expected_argument(
-    name: str,
-    value: object,
-    rule: ValueRule,
-    *,
-    special: bool,
-    by_keys: bool,
-) -> ExpectedArgument:
+def _expected_argument(name: str, value: object, rule: ValueRule, *, special: bool, by_keys: bool) -> ExpectedArgument:
     settled = _SHARED if rule.compare is exact and type(value) in _SHARED else _NO_TYPES
     matched = ArgumentResult(name, _MATCHED, ONE, rule.strategy, value, value, rule.weight)
     required, needed = by_keys and rule.required, rule.needed if by_keys else ()
@@ -453,7 +451,7 @@ def plain_values(names: Sequence[str], call: ToolCall, context: CallContext) -> 
     if actual is None or call.argument_captures:
         return None
     values = tuple(map(actual.get, names))
-    if not SCALARS.issuperset(map(type, values)) or (context.tools is not None and None in values):
+    if not SCALARS.issuperset(map(type, values)) or (None in values and context.tools is not None):
         return None
     return values
 

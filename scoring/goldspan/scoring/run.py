@@ -424,12 +424,7 @@ class Scorer:
     """Metrics that a door scores when a session is over, apart from the others: here they only say what is read."""
 
     def score(
-        self,
-        golden: Golden | Ambiguous | None,
-        session: Session,
-        *,
-        final: bool = True,
-        kept: KeptRun | None = None,
+        self, golden: Golden | Ambiguous | None, session: Session, *, final: bool = True, kept: KeptRun | None = None
     ) -> results.SessionResult:
         """Score one run of a session, as `score_run` does. `kept` holds what is kept of it until more turns come."""
         if kept is None:
@@ -437,10 +432,12 @@ class Scorer:
         else:
             kept.begin(golden, session)
             own = kept.own.score(golden, session, self.criterion, final=final)
-        kept_metrics = {} if kept is None else kept.metrics
-        metrics = session_metrics.score_metrics(
-            own, self.metrics, override=self.criterion, run=self.run, final=final, kept=kept_metrics
-        )
+        metrics: tuple[MetricResult, ...] = ()
+        if self.metrics or (own.golden is not None and own.golden.metrics):
+            kept_metrics = None if kept is None else kept.metrics
+            metrics = session_metrics.score_metrics(
+                own, self.metrics, override=self.criterion, run=self.run, final=final, kept=kept_metrics
+            )
         if own.golden is None:
             name = None if self.preset is None else self.preset.name
             return replace(own, preset=name, metrics=metrics) if name or metrics else own

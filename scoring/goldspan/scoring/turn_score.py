@@ -29,7 +29,6 @@ from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
 from goldspan.scoring.matchers.matcher import asked_by
 from goldspan.scoring.results import CallResult, TurnResult
 from goldspan.scoring.sessions import CallHistory, Capture, ToolCall, Turn
-from goldspan.scoring.tool_definitions import tools_in_force
 from goldspan.scoring.tool_effects import ToolEffect
 from goldspan.scoring.verdict import (
     REASON_OF_CAPTURE,
@@ -233,11 +232,9 @@ class _CallsOfTurn:
     ) -> None:
         self._expected, self._wanted, self._batches = expected, expected.wanted, batches
         self.calls: Sequence[ToolCall] = ()
-        self.context, self.unseen = CallContext(history), unseen
+        self.context, self.unseen = CallContext(history, turn), unseen
         if turn is not None:
-            unknown, tools = why_calls_unknown(turn), tools_in_force(turn)
-            if tools is not None:
-                self.context = CallContext(history, tools)
+            unknown = why_calls_unknown(turn)
             self.unseen = unseen or unknown
             if unknown is not Reason.READING_DOUBTFUL:
                 self.calls = turn.calls

@@ -21,7 +21,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from hashlib import blake2b
 from itertools import islice
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level, counted_of, tool_name
 from goldspan.collector_processor.engine.evaluations import INCOMPLETE, digest_of
 from goldspan.collector_processor.engine.session_scorer import SessionState
-from goldspan.mappers.readers.compression import zlib_compress
+from goldspan.mappers.readers.compression import zlib_library
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     ContextFacts,
@@ -424,7 +424,8 @@ def encode_session(session: SessionState) -> bytes:
         session.written[one.id] = one, common, own
         results.append(msgspec.Raw(_ARRAY_OF_8 + number + own))
     commons = list(map(msgspec.Raw, shared))
-    return zlib_compress(_encode([session.dropped, sorted(session.complete_runs), commons, results]))
+    encoded = _encode([session.dropped, sorted(session.complete_runs), commons, results])
+    return cast("bytes", zlib_library().compress(encoded, 1))
 
 
 _encode = msgspec.msgpack.Encoder().encode

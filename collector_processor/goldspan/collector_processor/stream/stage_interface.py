@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as dataclass_replace
 from hashlib import blake2b
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -37,7 +37,7 @@ from goldspan.collector_processor.engine.trace_machine import EngineSettings, En
 from goldspan.mappers.assembly.trace_tree import time_order
 from goldspan.mappers.assembly.turn_fragments import FoundSession, Fragment, restored_fragment
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
-from goldspan.mappers.readers.compression import zlib_compress
+from goldspan.mappers.readers.compression import zlib_library
 from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, SpanFacts, first_captured
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.results import SessionResult
@@ -259,6 +259,10 @@ def decode_message(body: bytes) -> SessionMessage:
 # Fragments.
 
 
+def _compressed(content: object) -> bytes:
+    return cast("bytes", zlib_library().compress(_encode(content), 1))
+
+
 def encode_fragment(fragment: Fragment, *, incomplete: bool) -> bytes:
     """Return a fragment as bytes; `incomplete`: records of its trace were dropped."""
     taken = _taken_contents(fragment)
@@ -277,7 +281,7 @@ def encode_fragment(fragment: Fragment, *, incomplete: bool) -> bytes:
         records[members:],
         same,
     )
-    return zlib_compress(_encode(content))
+    return _compressed(content)
 
 
 def _same_definitions(spans: Sequence[SpanFacts]) -> list[tuple[int, int]]:
@@ -376,7 +380,7 @@ TraceRow = tuple[list[tuple[str, bytes]], list[bytes]]
 
 def encode_trace_row(pieces: Iterable[Piece], records: Sequence[bytes]) -> bytes:
     """Return encoded records of a trace, and the pieces of text that no earlier row of it has, as one row."""
-    return zlib_compress(_encode(([(piece.key, piece.read()) for piece in pieces], records)))
+    return _compressed(([(piece.key, piece.read()) for piece in pieces], records))
 
 
 def decode_trace_row(row: bytes) -> TraceRow:

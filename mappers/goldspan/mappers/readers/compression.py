@@ -12,7 +12,7 @@ import io
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -72,6 +72,7 @@ class DecompressionLimits:
         return min(self.max_bytes, max(_RATIO_APPLIES_ABOVE, int(compressed * self.max_ratio)))
 
 
+@cache
 def zlib_library() -> ModuleType:
     """Return ISA-L, which takes a fifth of the time, if it is installed; else zlib."""
     return import_module("isal.isal_zlib") if find_spec("isal") else zlib
@@ -263,11 +264,6 @@ def decompressed(data: bytes, limit: int) -> bytes:
 def gzip(body: bytes, level: int = GZIP_LEVEL) -> bytes:
     """Compress with gzip. ISA-L is used if installed: its level 1 is five times as fast as zlib's."""
     return cast("bytes", zlib_library().compress(body, level, _WBITS["gzip"]))
-
-
-def zlib_compress(data: bytes) -> bytes:
-    """Compress to the zlib format, at level 1."""
-    return cast("bytes", zlib_library().compress(data, 1))
 
 
 def zstd(body: bytes) -> bytes:

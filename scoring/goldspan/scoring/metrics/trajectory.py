@@ -20,7 +20,6 @@ from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import expected_session, score_run
 from goldspan.scoring.sessions import CallHistory, IncrementalList, Session, ToolCall, batches_of
-from goldspan.scoring.tool_definitions import tools_in_force
 from goldspan.scoring.verdict import CALLS_UNKNOWN, MetricScore, Range, Reason, why_calls_unknown
 
 _PAIR = Pair(ONE)
@@ -63,7 +62,7 @@ class TurnCalls:
         """Why a score is not known, where it depends on what is not known."""
         judging = override or _criterion_of(turn, golden)
         self._rules = [call_rules(call, override or call.criterion or judging) for call in expected]
-        self._context = CallContext(history, None if turn.turn is None else tools_in_force(turn.turn))
+        self._context = CallContext(history, turn.turn)
         self._calls, batches = _calls_of(turn, session, judging)
         self._batches = batches if judging.parallel_calls == "any_order" else None
         self._same: dict[tuple[int, int], bool | None] = {}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from msgspec import Struct
 
 from goldspan.mappers.span_facts import ContextFacts, LogFacts, ModelFacts, Role, ToolFacts
-from goldspan.mappers.spans import Attributes, LogView, SpanView
+from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.json_values import is_list
 from goldspan.scoring.names_on_use import texts_beside
 from goldspan.scoring.sessions import NO_CONTENT, Content
@@ -114,6 +114,7 @@ class LogDialect(Protocol):
 ANY_SCOPE = "*"
 IN_PROCESS = 'Run each turn inside `with session_scope("..."):` of goldspan.collector_processor.'
 """Names the session of any framework in Python, with goldspan's span processor in the agent's process."""
+LANGUAGE = "telemetry.sdk.language"
 _SAME_LANGUAGE = {"webjs": "nodejs"}
 
 
@@ -161,10 +162,9 @@ def _advice(fields: Mapping[str, Any]) -> Advice:
     return Advice(**{**fields, **lists})
 
 
-def language_of(resource: Attributes) -> str:
-    """Return the language of what wrote a resource's spans; `""` if it is not said."""
-    language = resource.get("telemetry.sdk.language")
-    return _SAME_LANGUAGE.get(language, language) if isinstance(language, str) else ""
+def language_of(said: object) -> str:
+    """Return the language of what wrote a resource's spans, which its `LANGUAGE` says; `""` if it does not."""
+    return _SAME_LANGUAGE.get(said, said) if isinstance(said, str) else ""
 
 
 OWN_KEYS: Mapping[str, str] = {
@@ -182,7 +182,7 @@ def writer_of(keys: Iterable[str], scope: str) -> str:
 
 def stack_of(span: SpanView) -> Stack:
     """Return what wrote a span."""
-    return Stack(language_of(span.resource.attributes), writer_of(span.attributes, span.scope_name))
+    return Stack(language_of(span.resource.attributes.get(LANGUAGE)), writer_of(span.attributes, span.scope_name))
 
 
 def advice_for(own: tuple[Advice, ...], others: Iterable[Advice], stack: Stack) -> Advice | None:
