@@ -219,6 +219,12 @@ def texts_of_tests() -> Mapping[str, str]:
     return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
 
 
+@cache
+def texts_of_modules() -> Mapping[str, str]:
+    """Return the source of each module by its path."""
+    return {path: (ROOT / path).read_text("utf-8") for path in modules()}
+
+
 def tests_naming(path: str, seconds: Mapping[str, float]) -> list[str]:
     """Return the test files that import a module, or what imports it: the quickest first."""
     if not path.endswith(".py"):
@@ -226,8 +232,9 @@ def tests_naming(path: str, seconds: Mapping[str, float]) -> list[str]:
     inside = path.partition("/")[2] if path.startswith((*ROOMS, "tests/")) else path
     name = inside.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     parent, _, last = name.rpartition(".")
-    naming = re.compile(rf"\b{re.escape(name)}\b|from {re.escape(parent)} import .*\b{last}\b")
-    found = [file for file, text in texts_of_tests().items() if naming.search(text)]
+    # Each pattern begins with a text, which costs little to search for.
+    naming = re.compile(rf"{re.escape(name)}\b"), re.compile(rf"from {re.escape(parent)} import .*\b{last}\b")
+    found = [file for file, text in texts_of_tests().items() if any(one.search(text) for one in naming)]
     return sorted(found, key=lambda file: (seconds.get(file, 0.0), file))
 
 
@@ -256,7 +263,7 @@ def updated(old: TestMap, new: TestMap) -> TestMap:
 def tests_of_importers(module: str, known: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the best test file of each module that imports one."""
     name = module.partition("/")[2].removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    importing = [one for one in modules() if f"from {name} import" in (ROOT / one).read_text("utf-8")]
+    importing = [one for one, text in texts_of_modules().items() if f"from {name} import" in text]
     return list(dict.fromkeys(known[one][0] for one in importing if known.get(one)))
 
 
