@@ -213,6 +213,16 @@ class Session(Struct, frozen=True, gc=False):
     attributes: Mapping[str, JsonValue] = field(default_factory=dict[str, Any])
     """Attributes of the turn roots that goldens join on, such as `test.case.name`."""
 
+    @property
+    def start(self) -> int:
+        """When its first turn began, as `Turn.start`; 0 where no turn says it."""
+        return min((turn.start for turn in self.turns if turn.start), default=0)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls of all turns, in order."""
+        return tuple([call for turn in self.turns for call in turn.calls])
+
 
 def as_one_turn(session: Session) -> Turn | None:
     """Return all turns as one, which ends with the last and stands at its root; none where there is no turn."""

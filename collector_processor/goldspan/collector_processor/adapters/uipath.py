@@ -96,7 +96,7 @@ class GoldspanUiPathEvaluator(
         answer = await asyncio.to_thread(self._metric.score, session, evaluation_criteria.tool_calls)
         if answer.score is None and answer.reason is not Reason.NOTHING_EXPECTED:
             return ErrorEvaluationResult(details=answer.explanation)
-        calls = [f"{call.name}({as_text(call.arguments)})" for turn in session.turns for call in turn.calls]
+        calls = [f"{call.name}({as_text(call.arguments)})" for call in session.calls]
         justification = GoldspanJustification(
             expected=as_text(evaluation_criteria.tool_calls) if evaluation_criteria.tool_calls is not None else "",
             actual="; ".join(calls) if self.evaluator_config.include_values else "",

@@ -312,7 +312,7 @@ def _not_declared(goldens: GoldenIndex, sessions: Iterable[Session]) -> Iterator
     required: dict[str, set[str]] = {}
     called: set[str] = set()
     for session in sessions:
-        called.update(call.name for turn in session.turns for call in turn.calls)
+        called.update(call.name for call in session.calls)
         for definitions in lists_of(session.turns):
             for name, schema in schemas_of(definitions).items():
                 needed = schema.get("required")

@@ -149,7 +149,7 @@ def suite_coverage(
 
 def _use(tools: dict[str, ToolCoverage], session: Session) -> None:
     """Note what a session called."""
-    calls = [call for turn in session.turns for call in turn.calls if not call.rejected]
+    calls = [call for call in session.calls if not call.rejected]
     failing = {call.name for call in calls if call.error is not None}
     for name in dict.fromkeys(call.name for call in calls):
         tool = tools.setdefault(name, ToolCoverage(name))
@@ -215,16 +215,12 @@ def _ways(sessions: Iterable[Session], known: Sequence[Set[str]]) -> Iterator[Un
     """Yield the sets of tools that sessions called and no golden has all of, the most common first."""
     found: defaultdict[tuple[str, ...], list[Session]] = defaultdict(list)
     for session in sessions:
-        called = {call.name for turn in session.turns for call in turn.calls if not call.rejected}
+        called = {call.name for call in session.calls if not call.rejected}
         if called and not any(called <= tools for tools in known):
             found[tuple(sorted(called))].append(session)
     for tools, made in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
-        newest = sorted(made, key=lambda one: (-_start(one), one.id))
+        newest = sorted(made, key=lambda one: (-one.start, one.id))
         yield UncoveredWay(tools, tuple(dict.fromkeys(one.id for one in newest)))
-
-
-def _start(session: Session) -> int:
-    return min((turn.start for turn in session.turns if turn.start), default=0)
 
 
 # Definitions that changed from one period to the next.

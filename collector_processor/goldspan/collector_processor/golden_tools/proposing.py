@@ -66,7 +66,7 @@ def propose(
             left[f"arguments that come from nowhere: {listed('.'.join((tool, *way)) for tool, way in unknown)}"] += 1
         else:
             passing.append(session)
-    groups, clusters = _tasks(sorted(passing, key=_started, reverse=True))
+    groups, clusters = _tasks(sorted(passing, key=lambda one: one.start, reverse=True))
     recorded = record_groups(groups, name, redact=redact)
     return replace(recorded, comments={**recorded.comments, **_comments(recorded, clusters)}), left
 
@@ -76,7 +76,7 @@ def _why_not(result: SessionResult) -> str | None:
     session = result.session
     if session is None or session.incomplete or session.ambiguous:
         return "recorded incompletely, or with several session ids"
-    calls = [call for turn in session.turns for call in turn.calls if not call.rejected]
+    calls = [call for call in session.calls if not call.rejected]
     if not calls:
         return "no tool was called"
     if not writable_user_text(session.turns[0]):
@@ -211,11 +211,7 @@ def _words(session: Session) -> frozenset[str]:
 
 
 def _tools(session: Session) -> list[str]:
-    return [call.name for turn in session.turns for call in turn.calls if not call.rejected]
-
-
-def _started(session: Session) -> int:
-    return min((turn.start for turn in session.turns if turn.start), default=0)
+    return [call.name for call in session.calls if not call.rejected]
 
 
 def _comments(recorded: Recorded, clusters: Sequence[Cluster]) -> dict[tuple[str | int, ...], list[str]]:
@@ -225,7 +221,7 @@ def _comments(recorded: Recorded, clusters: Sequence[Cluster]) -> dict[tuple[str
     for index, golden in enumerate(goldens):
         cluster = by_text.get(golden.get("first_user_text")) if is_mapping(golden) else None
         if cluster is not None:
-            others, started = cluster.sessions - 1, _started(cluster.newest)
+            others, started = cluster.sessions - 1, cluster.newest.start
             day = f" of {datetime.fromtimestamp(started / 1e9, UTC).date()}" if started else ""
             more = (
                 f"; {counted(others, 'older session')} began alike, {cluster.same_tools - 1} with the same tools"

@@ -171,7 +171,7 @@ def _leaks(sessions: Sequence[Session], redact: frozenset[str], golden: JsonValu
     if not redact:
         return
     written = "\n".join(_texts(golden))
-    calls = [call for session in sessions for turn in session.turns for call in turn.calls]
+    calls = [call for session in sessions for call in session.calls]
     for name in sorted(redact):
         values = {text for call in calls for text in _hidden(call.arguments, name)}
         if any(len(text) >= _SHORTEST_SECRET and text in written for text in values):

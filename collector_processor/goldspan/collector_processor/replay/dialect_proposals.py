@@ -95,7 +95,7 @@ class ShapedToolFinder:
     def found(self, sessions: Iterable[Session]) -> tuple[ShapedTools, ...]:
         """Return the calls that were read by shape, by the kind of their spans."""
         kinds: dict[tuple[str, str], list[_Shaped]] = defaultdict(list)
-        calls = (call for session in sessions for turn in session.turns for call in turn.calls)
+        calls = (call for session in sessions for call in session.calls)
         for call in calls:
             for fact in (self._facts.get(ref) for ref in call.evidence):
                 if fact is not None and fact.look is not None and _is_shaped(call, fact):

@@ -54,7 +54,7 @@ class Inspection:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """Every tool call, in order."""
-        return tuple(call for session in self.sessions for turn in session.turns for call in turn.calls)
+        return tuple(call for session in self.sessions for call in session.calls)
 
     @property
     def lacks_nothing(self) -> bool:

@@ -235,7 +235,7 @@ def _slim(result: SessionResult, session: Session) -> SessionResult:
     last = session.turns[-1] if session.turns else Turn()
     return replace(
         result,
-        session=replace(session, turns=(Turn(root=last.root, start=_started(session), end=last.end),)),
+        session=replace(session, turns=(Turn(root=last.root, start=session.start, end=last.end),)),
         metrics=tuple(map(_slim_metric, result.metrics)),
     )
 
@@ -252,10 +252,6 @@ def _slim_turn(turn: MetricTurn) -> MetricTurn:
     made = turn.turn
     kept = None if made is None else Turn(root=made.root, start=made.start, end=made.end, agent=made.agent)
     return replace(turn, turn=kept, calls=calls)
-
-
-def _started(session: Session) -> int:
-    return min((turn.start for turn in session.turns if turn.start), default=0)
 
 
 def _settings(quiet_spans: int, scorer: Scorer, events: Events, *, emits: bool) -> EngineSettings:
@@ -324,4 +320,4 @@ def _place(result: SessionResult) -> tuple[bool, int, str, str]:
     session = result.session
     if session is None:
         return True, 0, "", ""
-    return result.golden is None, _started(session), session.id, session.run
+    return result.golden is None, session.start, session.id, session.run

@@ -133,9 +133,10 @@ class _Suite:
 
 def _times(result: SessionResult) -> tuple[int, int]:
     """Return when a session started and ended: Unix time in nanoseconds, 0 where it is not known."""
-    turns = () if result.session is None else result.session.turns
-    start = min((turn.start for turn in turns if turn.start), default=0)
-    return start, max((turn.end for turn in turns if turn.end), default=start) if start else 0
+    session = result.session
+    if session is None or not session.start:
+        return 0, 0
+    return session.start, max((turn.end for turn in session.turns if turn.end), default=session.start)
 
 
 def _judged(

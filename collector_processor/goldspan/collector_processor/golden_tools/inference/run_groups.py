@@ -143,7 +143,7 @@ def _same_tools(sessions: Sequence[Session], keys: Sequence[_Key | None]) -> boo
     tools: defaultdict[_Key, list[frozenset[str]]] = defaultdict(list)
     for session, key in zip(sessions, keys, strict=True):
         if key is not None:
-            tools[key].append(frozenset(call.name for turn in session.turns for call in turn.calls))
+            tools[key].append(frozenset(call.name for call in session.calls))
     groups = [found for found in tools.values() if len(found) > 1]
     alike = [len(frozenset[str].intersection(*found)) >= 0.5 * len(frozenset[str].union(*found)) for found in groups]
     return len(tools) > 1 and sum(alike) >= 0.8 * len(alike)

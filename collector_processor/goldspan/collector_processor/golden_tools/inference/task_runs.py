@@ -110,7 +110,7 @@ class SeenCall:
     @property
     def day(self) -> date | None:
         """The day it was made, in UTC."""
-        started = self.call.start or self.run.started
+        started = self.call.start or self.run.session.start
         return datetime.fromtimestamp(started // _NANOSECONDS, UTC).date() if started else None
 
 
@@ -126,8 +126,7 @@ class TaskRun:
 
     def __post_init__(self) -> None:
         seen: set[object] = set()
-        made = [call for turn in self.session.turns for call in turn.calls]
-        for position, call in enumerate(made):
+        for position, call in enumerate(self.session.calls):
             if call.rejected or call.error is not None or call.arguments is None:
                 continue
             once = call.name, canonical(dict(call.arguments))
@@ -155,7 +154,7 @@ class TaskRun:
     def results(self) -> Sequence[tuple[int, ValueOrigin, JsonValue]]:
         """The values that calls returned, each with the position of its call; `*` stands for the place in a list."""
         found: list[tuple[int, ValueOrigin, JsonValue]] = []
-        for position, call in enumerate(call for turn in self.session.turns for call in turn.calls):
+        for position, call in enumerate(self.session.calls):
             if call.result.capture is Capture.CAPTURED:
                 for steps, value in leaves(call.result.value):
                     found.append((position, ValueOrigin(call.name, pointer_to(steps)), value))
@@ -179,11 +178,6 @@ class TaskRun:
                 found.append((calls, as_text(turn.user_text.value).casefold()))
             calls += len(turn.calls)
         return found
-
-    @cached_property
-    def started(self) -> int:
-        """Return when its first turn began; 0 if that is not known."""
-        return min((turn.start for turn in self.session.turns if turn.start), default=0)
 
 
 def only_reads(tool: str) -> bool:
