@@ -64,6 +64,35 @@ class TestRequestsAndExecutions:
             ({"x": 3}, 2, "adk-3"),
         ]
 
+    @pytest.mark.parametrize(
+        ("inner", "count"),
+        [
+            ({"dialect": "mcp"}, 1),
+            ({"dialect": "mcp", "name": "g"}, 2),
+            ({"dialect": "mcp", "args": {"x": 1}}, 2),
+            ({"dialect": "mcp", "start": 1}, 2),
+            ({"dialect": "mcp", "end": 9}, 2),
+            ({}, 2),
+            ({"call_id": "c1", "args": {"x": 1}, "dialect": "mcp", "end": 9}, 1),
+            ({"call_id": "c1"}, 2),
+            ({"call_id": "c1", "facts": {"pseudo": True}}, 1),
+            ({"call_id": "c2", "dialect": "mcp"}, 2),
+        ],
+    )
+    def test_spans_of_one_execution_that_no_parent_links_are_told_by_their_times(
+        self, inner: dict[str, Any], count: int
+    ) -> None:
+        """Of two writers one knows no arguments, or both name one call id; the inner one may tell the failure."""
+        within = {"start": 3, "end": 4, "name": "f", "args": None, "call_id": None, "error": "boom", **inner}
+        dialect = within.pop("dialect", "test")
+        found = calls(run("x", 2, "f", {"x": 1}, "c1", end=5), run("y", **within).changed(dialect=dialect))
+        assert len(found) == count
+        assert (found[0].error == "boom") is (count == 1 or inner.get("start") == 1)
+
+    def test_a_span_within_several_executions_is_of_neither(self) -> None:
+        outer = [run(span, 2, "f", {"x": number}, end=5) for number, span in enumerate(("x", "y"))]
+        assert len(calls(*outer, run("z", 3, "f", None).changed(dialect="mcp"))) == 3
+
     def test_executions_with_one_call_id_are_all_real(self) -> None:
         found = calls(
             asking("m", 1, ("f", {}, "c1")),

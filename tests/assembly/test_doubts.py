@@ -137,6 +137,52 @@ class TestCalls:
             ("ran_in_another_turn", DoubtedFact.CALLS, ("f",))
         ]
 
+    @pytest.mark.parametrize(
+        ("first", "result", "doubted"),
+        [
+            ({"args": X}, "done", True),
+            ({"args": X}, None, False),
+            ({"args": Y}, "done", False),
+            ({"args": X, "error": "boom"}, "done", False),
+            ({"args": X, "facts": {"result": captured("done")}}, "done", False),
+        ],
+    )
+    def test_a_call_that_was_begun_in_one_turn_and_returned_in_another(
+        self, first: dict[str, Any], result: str | None, doubted: bool
+    ) -> None:
+        """A span without a result may be one that waits for approval."""
+        facts = {} if result is None else {"result": captured(result)}
+        turns = [
+            (agent("t1", "r1", start=0, session="s"), tool("t1", "a", "r1", name="f", start=1, **first)),
+            (agent("t2", "r2", start=5, session="s"), tool("t2", "b", "r2", name="f", args=X, start=6, facts=facts)),
+        ]
+        [session] = assemble([span for turn in turns for span in turn])
+        assert [one.code for one in session.turns[1].doubts] == ["ran_in_another_turn"] * doubted
+
+    @pytest.mark.parametrize(("agent_name", "start", "doubted"), [("f", 5, True), ("f", 12, False), ("g", 5, False)])
+    def test_an_agent_that_another_turn_called(self, agent_name: str, start: float, doubted: bool) -> None:
+        caller = [agent("t1", "r1", start=0, end=10, session="s"), tool("t1", "a", "r1", name="f", start=1, end=9)]
+        called = agent("t2", "r2", start=start, end=start + 20, session="s", agent=agent_name)
+        [session] = assemble([*caller, called, model("t2", "m", "r2", start=start + 1)])
+        assert ["within_another_turn" in [one.code for one in turn.doubts] for turn in session.turns] == [
+            False,
+            doubted,
+        ]
+
+    def test_a_call_that_ran_again_under_its_id(self) -> None:
+        again = ran("b", 3, "f", X, "c1", evidence={"failed": False})
+        assert doubts(ran("a", 2, "f", X, "c1", evidence={"failed": False}), again) == {"read_twice": ("f",)}
+        assert doubts(ran("a", 2, "f", X, "c1", error="boom", evidence={"failed": True}), again) == {}, "a retry"
+
+    @pytest.mark.parametrize(("name", "error", "doubted"), [("f_error", "boom", True), ("f_error", None, False)])
+    def test_a_failure_on_a_span_of_its_own_is_no_call(self, name: str, error: str | None, doubted: bool) -> None:
+        assert doubts(ran("a", 2, name, None, None, error=error)) == ({"read_twice": (name,)} if doubted else {})
+
+    def test_a_request_and_an_execution_without_arguments_may_be_one_call(self) -> None:
+        asking = model("t", "m", "root", requests=(("f", X, "c1"),), start=5)
+        answered = model("t", "n", "root", answered={"c1": False}, start=7)
+        assert doubts(ran("a", 2, "f", None, "other"), asking, answered) == {"read_twice": ("f",)}
+
     def test_results_without_ids_answer_a_rejected_request(self) -> None:
         requests = (("f", X, None), ("f", Y, None))
         asking = model("t", "m", "root", requests=requests, start=1, evidence=SpanEvidence(asks(*requests)))

@@ -440,7 +440,8 @@ def _of_repeats(
         mark = call.call_id or "", call.name, value_digest(call.arguments) if call.call_id else ""
         if span is not None and not call.requested and call.call_id and mark in ran:
             yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref], [call.name])
-        ran.add(mark)
+        if call.error is None:  # after a failure a framework may run it again
+            ran.add(mark)
         if span is None or call.requested or (call.call_id or "") in by_id:
             continue
         twin = _with_arguments(span.evidence.arguments, waiting)

@@ -6,7 +6,7 @@ https://langfuse.com/docs/observability/sdk/instrumentation
 from __future__ import annotations
 
 from goldspan.mappers.dialects import DialectTable, Role, Rule, Source
-from goldspan.mappers.dialects.reading.value_parsing import args_and_kwargs, only_text, plain_text
+from goldspan.mappers.dialects.reading.value_parsing import bound_call, only_text, plain_text
 
 _TYPE = "langfuse.observation.type"
 
@@ -19,7 +19,7 @@ LANGFUSE = DialectTable(
         Rule(Role.MODEL, _TYPE, frozenset({"generation"})),
         Rule(Role.AGENT, _TYPE, frozenset({"agent"})),
     ),
-    arguments=(Source("langfuse.observation.input", unwrap=args_and_kwargs),),
+    arguments=(Source("langfuse.observation.input", unwrap=bound_call),),
     result=(Source("langfuse.observation.output"),),
     error_flags=(("langfuse.observation.level", "ERROR"),),
     output=(Source("langfuse.observation.output"),),

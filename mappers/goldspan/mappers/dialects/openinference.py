@@ -12,12 +12,10 @@ from goldspan.mappers.dialects import Affixes, DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
 from goldspan.mappers.dialects.reading.model_messages import flat_messages, flat_texts, last_answer, last_user_text
 from goldspan.mappers.dialects.reading.value_parsing import (
-    Unwrap,
-    args_and_kwargs,
+    bound_call,
     decoded,
     decoded_dict,
     describes_parameters,
-    kwargs_only,
     only_text,
 )
 from goldspan.scoring.json_values import is_dict, is_list
@@ -32,19 +30,8 @@ def _scopes(library: str) -> tuple[str, str]:
     return f"{_SCOPE}{library}", f"{_JAVASCRIPT_SCOPE}{library.replace('_', '-')}"
 
 
-def _any_envelope(value: Any) -> Any:
-    found = kwargs_only(value)
-    return args_and_kwargs(value) if found is None else found
-
-
-_ENVELOPES: dict[str, Unwrap] = {
-    "": _any_envelope,  # Phoenix keeps no scope
-    **{
-        scope: unwrap
-        for library, unwrap in (("dspy", kwargs_only), ("llama_index", kwargs_only), ("smolagents", args_and_kwargs))
-        for scope in _scopes(library)
-    },
-}
+_BINDING = ("", *_scopes("dspy"), *_scopes("llama_index"), *_scopes("smolagents"))
+"""Scopes that write how a tool was called. Phoenix keeps no scope."""
 _EVENT = "StopEvent(result="
 """How the repr of a LlamaIndex workflow's end begins; the models' output has the answer in it as text."""
 
@@ -115,7 +102,7 @@ OPENINFERENCE = DialectTable(
         prefixes=("execute_tool ",), suffixes=(".run", ".__call__", ".acall", ".call", ".invoke", ".ainvoke")
     ),
     arguments=(
-        Source("input.value", unwrap_by_scope=_ENVELOPES, python_repr=True),
+        Source("input.value", unwrap_by_scope=dict.fromkeys(_BINDING, bound_call), python_repr=True),
         Source("tool.parameters", take=_unless_schema),
     ),
     call_id=(

@@ -36,26 +36,18 @@ def _first_argument(value: Any) -> Any:
 
 
 def _one_object(value: Any) -> Any:
-    """As `args_and_kwargs`, where `kwargs` is the only argument of a function in JavaScript: also null, or a list."""
+    """As `bound_call`, where `kwargs` is the only argument of a function in JavaScript: also null, or a list."""
     if is_dict(value) and value.get("args") == [] and "kwargs" in value and not is_dict(value["kwargs"]):
         return {} if value["kwargs"] is None else [value["kwargs"]]
-    return value_parsing.args_and_kwargs(value)
-
-
-def _any_envelope(value: Any) -> Any:
-    if is_dict(value) and "input_str" in value:
-        return value_parsing.inputs(value)
-    return (
-        value_parsing.args_and_kwargs(value) if is_dict(value) and "args" in value else value_parsing.kwargs_only(value)
-    )
+    return value_parsing.bound_call(value)
 
 
 _ENVELOPES: dict[str, value_parsing.Unwrap] = {
-    "": _any_envelope,  # Phoenix keeps no scope
-    "traceloop.tracer": value_parsing.args_and_kwargs,
+    "": value_parsing.bound_call,  # Phoenix keeps no scope
+    "traceloop.tracer": value_parsing.bound_call,
+    "opentelemetry.instrumentation.llamaindex": value_parsing.bound_call,
+    "opentelemetry.instrumentation.langchain": value_parsing.bound_call,
     "@traceloop/node-server-sdk": _one_object,
-    "opentelemetry.instrumentation.llamaindex": value_parsing.kwargs_only,
-    "opentelemetry.instrumentation.langchain": value_parsing.inputs,
     _LANGCHAIN_JS: _first_argument,
 }
 

@@ -360,21 +360,19 @@ def _only_object(found: object) -> Mapping[str, Any] | None:
     return inner[0] if len(inner) == 1 else None
 
 
-def kwargs_only(value: Any) -> Any:
-    """`{"kwargs": {...}}`, as of a bound Python call."""
-    return value["kwargs"] if is_dict(value) and set(value) == {"kwargs"} and is_dict(value["kwargs"]) else None
+def bound_call(value: Any) -> Any:
+    """`{"kwargs": {...}}` or `{"args": [], "kwargs": {...}}` of a Python call; `{"input_str", "inputs"}` of LangChain.
 
-
-def args_and_kwargs(value: Any) -> Any:
-    """`{"args": [], "kwargs": {...}}`; positional arguments have no names, so that they stay a list."""
-    if not is_dict(value) or not is_list(value.get("args")) or not is_dict(value.get("kwargs")):
+    Positional arguments have no names, so that they stay a list.
+    """
+    if not is_dict(value):
         return None
-    return [*value["args"], value["kwargs"]] if value["args"] else value["kwargs"]
-
-
-def inputs(value: Any) -> Any:
-    """`{"input_str": ..., "inputs": {...}}`, as LangChain's callbacks hand a tool run over."""
-    return value["inputs"] if is_dict(value) and is_dict(value.get("inputs")) else None
+    if "input_str" in value:
+        return value["inputs"] if is_dict(value.get("inputs")) else None
+    args, kwargs = value.get("args", [] if len(value) == 1 else None), value.get("kwargs")
+    if not is_list(args) or not is_dict(kwargs):
+        return None
+    return [*args, kwargs] if args else kwargs
 
 
 # The schema of a tool's parameters from the arguments of a call: attributes named `parameters` hold either.
