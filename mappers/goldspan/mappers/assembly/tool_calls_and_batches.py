@@ -19,7 +19,8 @@ told by what ran around it: the second part below.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -445,11 +446,13 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
         del free[run]
 
     def match_in_order(
-        asks: list[_ModelRequest], fits: Callable[[_ModelRequest, _Execution], bool]
+        asks: list[_ModelRequest],
+        among: Callable[[_ModelRequest], Iterable[_Execution]],
+        fits: Callable[[_ModelRequest, _Execution], bool],
     ) -> list[_ModelRequest]:
         unmatched: list[_ModelRequest] = []
         for ask in asks:
-            if (run := next((run for run in free if fits(ask, run)), None)) is not None:
+            if (run := next((run for run in among(ask) if run in free and fits(ask, run)), None)) is not None:
                 match(ask, run)
             else:
                 unmatched.append(ask)
@@ -464,17 +467,43 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
             match(ask, runs.pop(0))
         else:
             unmatched.append(ask)
-    unmatched = match_in_order(unmatched, lambda ask, run: _can_match(ask, run) and _equal_arguments(ask, run))
+    if not unmatched:
+        return unmatched
+    by_arguments: dict[str, deque[_Execution]] = {}
+    for run in free:
+        for digest in _digests_within(run.tool.arguments):
+            by_arguments.setdefault(digest, deque()).append(run)
+
+    def alike(ask: _ModelRequest) -> Iterable[_Execution]:
+        found = by_arguments.get(value_digest(ask.request.arguments.raw), deque())
+        while found and found[0] not in free:
+            found.popleft()
+        return found
+
+    unmatched = match_in_order(unmatched, alike, lambda ask, run: _can_match(ask, run) and _equal_arguments(ask, run))
     # The clock of the tools' host may be behind: what says the same is one call.
-    unmatched = match_in_order(unmatched, lambda ask, run: _same_name(ask, run) and _equal_arguments(ask, run))
+    unmatched = match_in_order(unmatched, alike, lambda ask, run: _same_name(ask, run) and _equal_arguments(ask, run))
     return match_in_order(
         unmatched,
+        lambda _: free,
         lambda ask, run: (
             _can_match(ask, run)
             and (run.tool.named or run.tool.arguments.capture is not Capture.CAPTURED)
             and (ask.until is None or run.span.start < ask.until)
         ),
     )
+
+
+def _digests_within(arguments: Content) -> Iterator[str]:
+    """Yield the digests of what these arguments may equal: themselves, or what an envelope holds."""
+    inner = arguments.raw if arguments.capture is Capture.CAPTURED else None
+    for _ in range(_DEEPEST_ENVELOPE + 1):
+        if inner is None:
+            return
+        yield value_digest(inner)
+        held = [value for value in map(read_value, inner.values()) if is_mapping(value)] if is_mapping(inner) else []
+        yield from map(value_digest, held[1:])
+        inner = held[0] if held else None
 
 
 def _join_repeated(executions: Sequence[_Execution], spans: Sequence[SpanFacts]) -> None:

@@ -18,10 +18,8 @@ LANGSMITH = DialectTable(
     rules=(Rule(Role.TOOL, _KIND, frozenset({"tool"})), Rule(Role.MODEL, _KIND, frozenset({"llm"}))),
     tool_name=("gen_ai.tool.name", "langsmith.trace.name"),
     arguments=(Source("gen_ai.prompt"),),
-    call_id=(Source("gen_ai.tool.call.id"),),
     result=(Source("gen_ai.completion"),),
     output=(Source("gen_ai.completion"),),
     input=(Source("gen_ai.prompt", take=at("messages")),),
-    tool_definitions=(Source("gen_ai.tool.definitions"),),
     agent=("langsmith.metadata.lc_agent_name",),
 )

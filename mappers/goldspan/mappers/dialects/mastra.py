@@ -6,7 +6,7 @@ for is on the step around its call; the generation around all steps repeats the 
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Affixes, DialectTable, Role, Rule, Source
+from goldspan.mappers.dialects import DialectTable, Role, Rule, Source
 from goldspan.mappers.dialects.reading.dialect_table import error_message_for
 from goldspan.mappers.dialects.reading.model_messages import user_text_at
 from goldspan.mappers.dialects.reading.value_parsing import first_of, plain_text, text_at
@@ -25,16 +25,12 @@ MASTRA = DialectTable(
         Rule(Role.AGENT, _TYPE, frozenset({"agent_run", "workflow_run"})),
     ),
     tool_name=("gen_ai.tool.name",),
-    span_name_affixes=Affixes(prefixes=("execute_tool ",)),
     arguments=(
-        Source("gen_ai.tool.call.arguments"),
         Source("mastra.tool_call.input"),
         Source("mastra.mcp_tool_call.input"),
         Source("mastra.input"),
     ),
-    call_id=(Source("gen_ai.tool.call.id"),),
     result=(
-        Source("gen_ai.tool.call.result"),
         Source("mastra.tool_call.output"),
         Source("mastra.mcp_tool_call.output"),
         Source("mastra.output"),
@@ -50,7 +46,6 @@ MASTRA = DialectTable(
         Source("mastra.agent_run.output", take=first_of(text_at("text"), plain_text)),
         Source("mastra.model_step.output", take=text_at("text")),
     ),
-    agent=("gen_ai.agent.name",),
     session_keys=("mastra.metadata.threadId", "mastra.metadata.sessionId"),
     tool_hook=error_message_for("unknown"),
 )

@@ -6,7 +6,7 @@ not traced it makes no turn.
 
 from __future__ import annotations
 
-from goldspan.mappers.dialects import Affixes, DialectTable, Role, Rule, Source
+from goldspan.mappers.dialects import Affixes, DialectTable, Role, Rule
 
 _METHOD = "mcp.method.name"
 _SERVER = 2
@@ -21,7 +21,4 @@ MCP = DialectTable(
     ),
     tool_name=("gen_ai.tool.name", "mcp.tool.name"),
     span_name_affixes=Affixes(prefixes=("tools/call ",)),
-    arguments=(Source("gen_ai.tool.call.arguments"),),
-    call_id=(Source("gen_ai.tool.call.id"),),
-    result=(Source("gen_ai.tool.call.result"),),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
+from goldspan.mappers.dialects import Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
 
 _OPERATION = "gen_ai.operation.name"
 _RUN = "gen_ai.agent.call.id"
@@ -32,11 +32,8 @@ PYDANTIC_AI = DialectTable(
         Rule(Role.AGENT, "agent_name", also=("pydantic_ai.all_messages",)),
     ),
     tool_name=("gen_ai.tool.name",),
-    span_name_affixes=Affixes(prefixes=("execute_tool ",)),
-    arguments=(Source("gen_ai.tool.call.arguments"), Source("tool_arguments")),
-    call_id=(Source("gen_ai.tool.call.id"),),
-    result=(Source("gen_ai.tool.call.result"), Source("tool_response")),
-    output=(Source("gen_ai.output.messages"),),
+    arguments=(Source("tool_arguments"),),
+    result=(Source("tool_response"),),
     input=(Source("gen_ai.input.messages"), Source("pydantic_ai.all_messages")),
     answer=(Source("final_result"),),
     messages=(Source("pydantic_ai.all_messages"),),

@@ -37,9 +37,6 @@ QUARKUS_LANGCHAIN4J = DialectTable(
     ),
     tool_name=("gen_ai.tool.name",),
     span_name_affixes=Affixes(prefixes=("langchain4j.tools.",)),
-    arguments=(Source("gen_ai.tool.call.arguments"),),
-    call_id=(Source("gen_ai.tool.call.id"),),
-    result=(Source(_RESULT),),
     answer=(Source("gen_ai.completion"),),
     tool_hook=_thrown,
 )
