@@ -10,8 +10,7 @@ So what was not recorded, or what a dialect leaves out on purpose, is no contrad
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -433,31 +432,28 @@ def _of_repeats(
     """Doubt that one call was read as two: under two names, or from two spans within each other."""
     waiting = [call for call in calls if call.requested and not call.rejected and call.arguments]
     returned = {(call.name, value_digest(call.arguments)) for call in calls if _is_told(call, executed, result=True)}
-    of_span, around = _made_by_span(calls, executed), _CallsAround(calls)
+    of_span, around = _made_by_span(calls, executed), _calls_around(calls)
     ran: set[tuple[str, str, str]] = set()
-    for call in calls:
-        span = None if call.span is None else executed.get(call.span)
-        mark = call.call_id or "", call.name, value_digest(call.arguments) if call.call_id else ""
-        if span is not None and not call.requested and call.call_id and mark in ran:
-            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref], [call.name])
+    for call in (one for one in calls if one.span in executed and not one.requested):
+        span, mark = executed[call.evidence[0]], (call.call_id or "", call.name, value_digest(call.arguments))
+        again = bool(call.call_id) and mark in ran
         if call.error is None:  # after a failure a framework may run it again
             ran.add(mark)
-        if span is None or call.requested or (call.call_id or "") in by_id:
+        if again or (mark[0] not in by_id and mark[1:] in returned and _is_told(call, executed, result=False)):
+            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref], [call.name])
+        if mark[0] in by_id:
             continue
         twin = _with_arguments(span.evidence.arguments, waiting)
-        if (call.name, value_digest(call.arguments)) in returned and _is_told(call, executed, result=False):
-            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref], [call.name])
+        above = next(tree_of(span).recognised_above(span.span_id), None)
         if twin is not None:
             waiting.remove(twin)
-            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], [call.name, twin.name])
-            continue
-        above = next(tree_of(span).recognised_above(span.span_id), None)
-        if above is None or above.role is not Role.TOOL:
-            outer = around.find(call)
+        elif above is None or above.role is not Role.TOOL:
+            twin = around.get(span.ref)
         else:
-            outer = _repeated_by(call, of_span.get(above.ref))
-        if outer is not None:
-            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *outer.evidence], [outer.name, call.name])
+            twin = _repeated_by(call, of_span.get(above.ref))
+        if twin is not None:
+            names = [call.name, twin.name] if twin.requested else [twin.name, call.name]
+            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], names)
 
 
 def _is_told(call: ToolCall, executed: Mapping[SpanRef, SpanFacts], *, result: bool) -> bool:
@@ -479,55 +475,21 @@ def _made_by_span(calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFact
     return {ref: call for call in calls if not call.requested for ref in call.evidence if ref in executed}
 
 
-class _CallsAround:
-    """Finds the call of the same tool during which another ran, which says nothing that it does not say.
-
-    Most calls ran within none. That is seen by times alone: of the calls that began no later, the two latest ends are
-    kept, one of which may be the call's own. Only calls that may have run within another are compared.
-    """
-
-    def __init__(self, calls: Sequence[ToolCall]) -> None:
-        self._by_name: dict[str, list[ToolCall]] = {}
-        for call in calls:
-            self._by_name.setdefault(call.name, []).append(call)
-        self._by_arguments: dict[tuple[str, str], _Times] = {}
-        self._times: dict[str, _Times] = {}
-
-    def find(self, inner: ToolCall) -> ToolCall | None:
-        """Return the first such call."""
-        same = self._by_name[inner.name]
-        times = self._times.get(inner.name) or self._times.setdefault(inner.name, _Times(same))
-        if not times.may_have_around(inner) or (inner.arguments and not self._told_alike(inner, same)):
-            return None
-        return next((one for one in same if _ran_within(inner, one) and _repeated_by(inner, one, bare=True)), None)
-
-    def _told_alike(self, inner: ToolCall, same: Sequence[ToolCall]) -> bool:
-        """Return whether it may have run within a call that has its arguments, too."""
-        key = inner.name, value_digest(inner.arguments)
-        if key not in self._by_arguments:
-            alike: dict[str, list[ToolCall]] = {}
-            for call in same:
-                alike.setdefault(value_digest(call.arguments), []).append(call)
-            self._by_arguments.update(((inner.name, digest), _Times(calls)) for digest, calls in alike.items())
-        return self._by_arguments[key].may_have_around(inner)
+_MOST_OPEN = 8
+"""Calls of a tool that are looked at for one that another ran in: those that began last before it."""
 
 
-class _Times:
-    """When calls began, in order, and for each the second latest end of those up to it."""
-
-    def __init__(self, calls: Iterable[ToolCall]) -> None:
-        times = sorted({(call.start, call.end, call.span.trace_id) for call in calls if call.span is not None})
-        self._starts = [start for start, _, _ in times]
-        self._ends: list[int] = []
-        latest = second = -1
-        for _, end, _ in times:
-            latest, second = (end, latest) if end > latest else (latest, max(second, end))
-            self._ends.append(second)
-
-    def may_have_around(self, call: ToolCall) -> bool:
-        """Return whether another call began no later and ended no earlier."""
-        place = bisect_right(self._starts, call.start)
-        return place > 0 and self._ends[place - 1] >= call.end
+def _calls_around(calls: Sequence[ToolCall]) -> dict[SpanRef, ToolCall]:
+    """Return by the spans of calls the call of the same tool during which each ran, and which says all that it says."""
+    begun: dict[str, deque[ToolCall]] = {}
+    found: dict[SpanRef, ToolCall] = {}
+    for call in sorted(calls, key=lambda one: (one.start, -one.end)):
+        latest = begun.setdefault(call.name, deque(maxlen=_MOST_OPEN))
+        outer = next((one for one in latest if _ran_within(call, one) and _repeated_by(call, one, bare=True)), None)
+        if outer is not None and call.span is not None:
+            found[call.span] = outer
+        latest.append(call)
+    return found
 
 
 def _ran_within(inner: ToolCall, outer: ToolCall) -> bool:
