@@ -174,7 +174,10 @@ def test_changed_goldens_are_read_anew_and_bad_ones_refused(
     until(lambda: served.get("/coverage").json()["goldens"] == ["s-1"])
 
 
-def test_goldens_that_break_what_uses_them_are_refused_as_well(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("error", "level"), [(RuntimeError("not these"), "ERROR"), (OSError(5, "EIO"), "WARNING")])
+def test_goldens_that_break_what_uses_them_are_refused_as_well(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, level: str
+) -> None:
     path = tmp_path / "g.yaml"
     path.write_text(GOLDENS)
     used: list[Any] = []
@@ -182,10 +185,11 @@ def test_goldens_that_break_what_uses_them_are_refused_as_well(tmp_path: Path) -
     def use(goldens: Any) -> None:
         used.append(goldens)
         if len(used) == 1:
-            raise RuntimeError("not these")
+            raise error
 
     reloader = GoldenReloader(GoldenFiles([path]), use, loaded_at=1.0, now=lambda: 2.0)
     assert not reloader.reload()
+    assert [record.levelname for record in caplog.records] == [level]
     assert reloader.reload()
     counted = {(name, *labels.values()): value for name, labels, value in reloader.metrics()}
     assert counted == {

@@ -243,8 +243,8 @@ class GoldenReloader(FileReloader):
             self._use(goldens)
         except Exception as error:
             self._outcomes["refused"] += 1
-            if isinstance(error, FileError):
-                mistakes = [str(mistake) for mistake in error.mistakes]
+            if isinstance(error, FileError | OSError):  # a disk that fails is no failure of goldspan
+                mistakes = [str(mistake) for mistake in getattr(error, "mistakes", (error,))]
                 _logger.warning("golden files refused, the loaded ones stay in use", extra={"mistakes": mistakes})
             else:
                 _logger.exception("golden files could not be reloaded, the loaded ones stay in use")

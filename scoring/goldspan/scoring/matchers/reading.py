@@ -86,15 +86,6 @@ class ValueReader:
         return None if self.count > before else expected
 
 
-def is_matcher(value: JsonValue) -> bool:
-    """Return whether a value of a golden is a matcher: an object with exactly one key that begins with `$`, if known.
-
-    Its other keys are options of the matcher, such as `tolerance` beside `$approx`.
-    """
-    keys = matcher.dollar_keys(value)
-    return len(keys) == 1 and keys[0] in MATCHER_KINDS
-
-
 def read_arguments(tool: str, args: Mapping[str, JsonValue]) -> Mapping[str, matcher.Expected]:
     """Return the arguments of an expected call given in code as they are meant; they themselves if all are plain.
 
