@@ -55,6 +55,7 @@ def test_of_an_integer_every_digit_counts(number: int) -> None:
 
 @given(letters, letters, letters)
 def test_words_may_stand_apart_and_in_another_form(one: str, two: str, three: str) -> None:
+    assume(not three.endswith("s"))  # it would have no other form
     text = f"the {three}s that {one} saw on the {two}"
     assert rule(f"{two} {three} {one}", text) == "words"
 

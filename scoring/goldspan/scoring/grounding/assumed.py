@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from itertools import islice, takewhile
 
-from goldspan.scoring.grounding.codes import is_currency, words_of_currencies
+from goldspan.scoring.grounding.codes import is_currency, names_of, words_of_currencies
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import full_name, is_date, is_range_name
 from goldspan.scoring.grounding.languages import is_in_other_letters
@@ -34,6 +34,15 @@ _COMPANIONS = frozenset((
 _SPEAKERS = frozenset(("we", "us"))
 _SPEAKER = _SPEAKERS | {"me", "myself", "i"}
 _COORDINATES = frozenset(("latitude", "longitude", "lat", "lon", "lng", "coordinates"))
+_LEVELS = frozenset(("priority", "level", "severity", "urgency", "importance"))
+_LEVEL_WORDS = (
+    "high", "highest", "low", "lowest", "urgent", "urgently", "critical", "medium", "maximum", "minimum", "top",
+)  # fmt: skip
+_AMOUNTS = frozenset(("amount", "quantity", "volume", "liters", "litres", "gallons"))
+_OPEN_AMOUNTS = frozenset((
+    "full", "fully", "fill", "completely", "entirely", "enough", "rest", "remaining", "sufficient", "maximum", "max",
+))  # fmt: skip
+_OPEN_PLACES = ("coast", "region", "anywhere", "somewhere", "nearby", "nearest", "closest")
 _PEOPLE = ("user", "assistant")
 _MOST_PASSAGES = 50
 """So many of the latest passages are searched for a name."""
@@ -52,7 +61,12 @@ def assumed(leaf: Leaf, conversation: Conversation, passages: int, *, is_choice:
         why = next(filter(None, (rule(leaf, leaf.value, said) for rule in _RULES_OF_NUMBERS)), None)
     else:
         text = text_of_leaf(leaf.value)
-        why = _moment_not_read(text, said) or _currency_left_open(text, said) or _other_words(text, said, is_choice)
+        why = (
+            _moment_not_read(text, said)
+            or _currency_left_open(text, said)
+            or _other_words(text, said, is_choice)
+            or _place_left_open(text, said)
+        )
         if not why:
             return _called_otherwise(text, conversation, passages)
     return Origin(Kind.ASSUMED, why) if why else None
@@ -114,12 +128,37 @@ def _limit(leaf: Leaf, value: float, _: _Said) -> str:
     return "a limit of its range" if value in numbers else ""
 
 
+def _level(leaf: Leaf, value: float, said: _Said) -> str:
+    told = 0 < value <= 10 and name_says(leaf.path, _LEVELS) and said.speaks_of(_LEVEL_WORDS)
+    return "a level that was said in words" if told else ""
+
+
+def _amount_left_open(leaf: Leaf, _: float, said: _Said) -> str:
+    """Give the reason for an amount of which the user's last words say no number: `fill it up`, `just enough`."""
+    if not name_says(leaf.path, _AMOUNTS):
+        return ""
+    passages = reversed(range(said.passages))
+    at = next((at for at in passages if said.english.passages[at].kind == Kind.USER), None)
+    words = [] if at is None else words_of(said.english.texts[at])
+    is_open = not _OPEN_AMOUNTS.isdisjoint(words) and not any(map(_count, words))
+    return "an amount that was left open" if is_open else ""
+
+
 def _coordinate(leaf: Leaf, value: float, said: _Said) -> str:
     is_place = abs(value) <= 180 and name_says(leaf.path, _COORDINATES) and not said.speaks_of(_COORDINATES)
     return "the place of something that was named" if is_place else ""
 
 
-_RULES_OF_NUMBERS = (_none_or_one, _people_named, _told_in_parts, _number_not_read, _limit, _coordinate)
+_RULES_OF_NUMBERS = (
+    _none_or_one,
+    _people_named,
+    _told_in_parts,
+    _number_not_read,
+    _limit,
+    _level,
+    _amount_left_open,
+    _coordinate,
+)
 
 
 def _companions(spoken: Conversation, passages: int) -> tuple[int, bool]:
@@ -164,6 +203,11 @@ def _currency_left_open(text: str, said: _Said) -> str:
     named = any(said.english.form_at(word, end) is not None for word in words_of_currencies())
     named = named or any(sign in one for one in said.english.texts[: said.passages] for sign in "$€£¥₹")
     return "" if named else "a currency, where none was named"
+
+
+def _place_left_open(text: str, said: _Said) -> str:
+    is_code = len(text) == 3 and text.isupper() and not is_currency(text) and bool(names_of(text))
+    return "a place, where a region was named" if is_code and said.speaks_of(_OPEN_PLACES) else ""
 
 
 def _other_words(text: str, said: _Said, is_choice: bool) -> str:  # noqa: FBT001

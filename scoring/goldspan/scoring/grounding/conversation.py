@@ -14,7 +14,16 @@ from msgspec import Struct
 
 from goldspan.scoring.grounding import dates
 from goldspan.scoring.grounding.languages import in_english, is_foreign, languages_of
-from goldspan.scoring.grounding.quantities import CENT, OPERATORS, Computed, Quantity, bounds_of, quantities_of
+from goldspan.scoring.grounding.quantities import (
+    CENT,
+    FACTORS,
+    OPERATORS,
+    Computed,
+    Quantity,
+    bounds_of,
+    quantities_of,
+    same,
+)
 from goldspan.scoring.grounding.words import TENS, UNITS, letters_in, normalised, stem, words_of
 from goldspan.scoring.json_values import is_mapping, is_sequence, loads
 
@@ -427,6 +436,21 @@ class Conversation:
         said = self.said_by_people(passages)
         known = {*said, *self.latest_numbers(passages, _OPERANDS)}
         return any(value - one in known or value + one in known for one in said if 0 < one < value)
+
+    def is_multiple(self, value: float, passages: int) -> bool:
+        """Whether people speak of the double, the half and the like of a known number, and a value is that."""
+        words = FACTORS.keys() & self._positions.keys()
+        factors = [FACTORS[word] for word in words if self.was_said(word, passages)]
+        known = self.latest_numbers(passages, _OPERANDS) if factors else ()
+        return any(same(value, factor * one) for factor in factors for one in known)
+
+    def rounded(self, value: float, passages: int) -> bool:
+        """Whether a number with a fraction is a known one with more decimals, rounded to one or two."""
+        decimals = next((one for one in (1, 2) if round(value, one) == value), None)
+        if value == int(value) or decimals is None:
+            return False
+        known = self.latest_numbers(passages, _MOST_SPOKEN)
+        return any(one != value and round(one, decimals) == value for one in known)
 
     def bound(self, value: int, passages: int) -> int | None:
         """Return the first passage whose `less than` or `more than` has a whole number as its last one."""

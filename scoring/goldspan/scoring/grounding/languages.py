@@ -38,6 +38,8 @@ _ENGLISH = frozenset((
     "the", "a", "an", "of", "and", "to", "for", "from", "with", "is", "are", "my", "i", "you", "please", "it", "this",
     "that", "on", "in", "at", "me", "do", "as", "no", "we", "our", "by", "be", "can",
 ))  # fmt: skip
+_ENGLISH_TOO = frozenset(("once", "sept", "cent", "cents", "mille", "media", "seven"))
+"""Number words of other languages that are English words, too."""
 _SCRIPTS = tuple(
     (regex(f"[{letters}]"), tuple(languages.split()))
     for letters, languages in (
@@ -152,9 +154,10 @@ def languages_of(text: str, words: Set[str], spoken: Sequence[str] = ()) -> list
 def _small_words() -> Mapping[str, frozenset[str]]:
     return {
         language: frozenset(
-            (*words.split(), *(one for one, _ in _numbers(language) if len(one) > 4 or not one.isascii()))
+            (*words.split(), *(one for one, _ in _numbers(language) if len(one) > 3 or not one.isascii()))
         )
         - NUMBER_WORDS
+        - _ENGLISH_TOO
         for language, words in _tables()["small_words"].items()
     }
 

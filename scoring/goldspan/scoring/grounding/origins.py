@@ -86,8 +86,35 @@ _AMOUNT = regex(r"(\d{1,15})([^\W\d_]+)")
 _RUNS = regex(r"\d+|[^\W\d_]+")
 _EXPRESSION = regex(r"(?=.*[*+^(=])[\d\s.,+*/^()=<>%-]+")
 _RANGE = regex(r"(\d[\d,.]*)\s?[-\u2013~]\s?(\d[\d,.]*)")
+_LEAST_COMPUTED = 20
+"""Smaller numbers follow from others by chance."""
 _LONGEST_INTEGER = 4_096
 """Bits of an integer that is written as text."""
+_EXTENSIONS = frozenset(
+    [
+        "txt",
+        "md",
+        "csv",
+        "json",
+        "xml",
+        "html",
+        "pdf",
+        "doc",
+        "docx",
+        "xls",
+        "xlsx",
+        "py",
+        "js",
+        "java",
+        "log",
+        "png",
+        "jpg",
+        "jpeg",
+        "zip",
+        "yaml",
+        "yml",
+    ]
+)
 _LONG_RUN = regex(r"(?<![\d.t])\d{5,}")
 _DIGITS_OF_MOMENTS = (8, 12, 14)
 """So many digits in a row are a date, or a date with a time; others are of an identifier that begins like one."""
@@ -257,12 +284,15 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "unit", next(place for one, place in with_unit if one is origin))
         if (found := self._whole_number(int(value), leaf) if whole else self._constant(value)) is not None:
             return found
+        if conversation.rounded(value, passages):
+            return Origin(Kind.DERIVED, "rounded")
         if conversation.share(value, passages) or conversation.shifted(value, passages):
             return Origin(Kind.DERIVED, "arithmetic")
-        is_exact = abs(value) < _LARGEST_EXACT / 4  # as a float, and so is what it gives with two like it
-        return (
-            Origin(Kind.DERIVED, "arithmetic") if abs(value) >= 20 and is_exact and self._is_computed(value) else None
-        )
+        if 0 < abs(value) < _LEAST_COMPUTED and conversation.is_multiple(value, passages):
+            return Origin(Kind.DERIVED, "arithmetic")
+        # As a float, and so is what it gives with two like it.
+        is_exact = _LEAST_COMPUTED <= abs(value) < _LARGEST_EXACT / 4
+        return Origin(Kind.DERIVED, "arithmetic") if is_exact and self._is_computed(value) else None
 
     def _is_computed(self, value: float) -> bool:
         """Whether a number follows from others, and that is no chance: for its digits, or since people speak of it."""
@@ -447,12 +477,17 @@ class OriginFinder:
 
         Its numbers, where several stand together, must have stood together: `2024-01-19` is not made of three numbers.
         """
+        if words[-1] in _EXTENSIONS and len(words) > 1 and all(map(self._is_part_of_name, words[:-1])):
+            return Origin(Kind.DERIVED, "words")  # a file that is called by them
         if any(not self._is_piece(word) for word in words):
             amount = len(words) == 1 and _AMOUNT.fullmatch(words[0]) is not None and self._word(words[0])
             return Origin(Kind.DERIVED, "unit") if amount else None
         if not self._stood_together(words):
             return None
         return Origin(Kind.DERIVED, "join" if len(words) > 1 or not self._slice(words[0]) else "slice")
+
+    def _is_part_of_name(self, word: str) -> bool:
+        return word.isalpha() and self._conversation.form_at(word, self._end) is not None
 
     def _is_piece(self, word: str) -> bool:
         """Whether a word of an identifier is known, as a whole, in pieces, or but for the `#W` before its digits."""

@@ -228,7 +228,7 @@ def _with_a_half(text: str) -> Iterator[Quantity]:
 def _parts_of(text: str) -> Iterator[Quantity]:
     """Yield `half an hour`, `three quarters of an hour`, `half a dozen`."""
     for match in _PART_OF.finditer(text):
-        quarters = 2 if match[1] is None else COUNTING["a"][0] if match[1] in COUNTING else number_word(match[1])
+        quarters = 2 if match[1] is None else number_word(match[1]) or 1
         unit = match[2]
         if quarters and unit in SCALES:
             yield Quantity(quarters / 4 * SCALES[unit], "", "word")
@@ -320,11 +320,11 @@ _SIGNS_OF_SUMS = frozenset((
     "tax", "vat", "tip", "fee", "split", "divide", "divided", "times", "multiply", "rest", "remaining", "ago", "older",
     "younger", "more", "another", "both",
 ))  # fmt: skip
-_FACTORS = {
+FACTORS = {
     "half": 0.5, "double": 2.0, "doubled": 2.0, "twice": 2.0, "triple": 3.0, "thrice": 3.0, "quarter": 0.25,
     "third": 1 / 3,
 }  # fmt: skip
-OPERATORS: dict[str, float | None] = dict.fromkeys(sorted(_SIGNS_OF_SUMS)) | _FACTORS
+OPERATORS: dict[str, float | None] = dict.fromkeys(sorted(_SIGNS_OF_SUMS)) | FACTORS
 """Words that say that something is to be computed, and the numbers that they bring."""
 
 
