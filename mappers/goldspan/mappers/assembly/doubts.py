@@ -430,30 +430,42 @@ def _of_repeats(
     tree_of: TreeOf,
 ) -> Iterator[_Contradiction]:
     """Doubt that one call was read as two: under two names, or from two spans within each other."""
+    made = Counter(call.name for call in calls)
+    several = [call for call in calls if made[call.name] > 1]
+    yield from _of_equal_calls(several, executed, by_id)
     waiting = [call for call in calls if call.requested and not call.rejected and call.arguments]
-    returned = {(call.name, value_digest(call.arguments)) for call in calls if _is_told(call, executed, result=True)}
-    of_span, around = _made_by_span(calls, executed), _calls_around(calls)
-    ran: set[tuple[str, str, str]] = set()
-    for call in (one for one in calls if one.span in executed and not one.requested):
-        span, mark = executed[call.evidence[0]], (call.call_id or "", call.name, value_digest(call.arguments))
-        again = bool(call.call_id) and mark in ran
-        if call.error is None:  # after a failure a framework may run it again
-            ran.add(mark)
-        if again or (mark[0] not in by_id and mark[1:] in returned and _is_told(call, executed, result=False)):
-            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref], [call.name])
-        if mark[0] in by_id:
+    of_span, around = _made_by_span(calls, executed), _calls_around(several)
+    for call in calls:
+        span = None if call.span is None else executed.get(call.span)
+        if span is None or call.requested or (call.call_id or "") in by_id:
             continue
         twin = _with_arguments(span.evidence.arguments, waiting)
-        above = next(tree_of(span).recognised_above(span.span_id), None)
         if twin is not None:
             waiting.remove(twin)
-        elif above is None or above.role is not Role.TOOL:
-            twin = around.get(span.ref)
+            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], [call.name, twin.name])
+            continue
+        above = next(tree_of(span).recognised_above(span.span_id), None)
+        if above is None or above.role is not Role.TOOL:
+            outer = around.get(span.ref)
         else:
-            twin = _repeated_by(call, of_span.get(above.ref))
-        if twin is not None:
-            names = [call.name, twin.name] if twin.requested else [twin.name, call.name]
-            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], names)
+            outer = _repeated_by(call, of_span.get(above.ref))
+        if outer is not None:
+            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *outer.evidence], [outer.name, call.name])
+
+
+def _of_equal_calls(
+    calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFacts], by_id: Mapping[str, _Asked]
+) -> Iterator[_Contradiction]:
+    """Doubt that equal executions are two calls where they have one id, or where one of them has no result."""
+    returned = {(call.name, value_digest(call.arguments)) for call in calls if _is_told(call, executed, result=True)}
+    ran: set[tuple[str, str, str]] = set()
+    for call in (one for one in calls if one.span in executed and not one.requested):
+        call_id, mark = call.call_id or "", (call.name, value_digest(call.arguments))
+        again = bool(call_id) and (call_id, *mark) in ran
+        if again or (call_id not in by_id and mark in returned and _is_told(call, executed, result=False)):
+            yield _Contradiction("read_twice", DoubtedFact.CALLS, call.evidence[:1], [call.name])
+        if call.error is None:  # after a failure a framework may run it again
+            ran.add((call_id, *mark))
 
 
 def _is_told(call: ToolCall, executed: Mapping[SpanRef, SpanFacts], *, result: bool) -> bool:
