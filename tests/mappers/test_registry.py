@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -330,7 +332,9 @@ def test_what_is_no_dialect_is_refused() -> None:
         DialectRegistry(["otel"])  # type: ignore[list-item]
 
 
-def test_dialects_of_other_packages_come_first_and_broken_ones_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dialects_of_other_packages_come_first_and_broken_ones_are_problems(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     points = [
         EntryPoint("good", f"{__name__}:FOREIGN", "goldspan.dialects"),
         EntryPoint("made", f"{__name__}:Foreign", "goldspan.dialects"),
@@ -347,6 +351,7 @@ def test_dialects_of_other_packages_come_first_and_broken_ones_are_problems(monk
 
     monkeypatch.setattr(EntryPoint, "load", load)
     monkeypatch.setattr(installed_dialects, "entry_points", lambda group: points)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])  # so that it is looked up again
     problems: list[Problem] = []
     names = [dialect.name for dialect in DialectRegistry(on_problem=problems.append).dialects]
     assert names[:2] == ["foreign", "foreign"]

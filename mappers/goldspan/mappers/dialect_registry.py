@@ -192,7 +192,7 @@ class DialectRegistry:
         """How often each dialect raised."""
         self.dialects = tuple(dialects) if dialects is not None else default_dialects(on_problem)
         for dialect in self.dialects:
-            if not isinstance(dialect, Dialect):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may err
+            if not isinstance(dialect, (DialectTable, Dialect)):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise DialectError(f"found a {type(dialect).__name__}; a dialect has a name, markers and read(span)")
         self._session_keys = dict.fromkeys(session_keys)
         self._join_attributes = tuple(dict.fromkeys(join_attributes))

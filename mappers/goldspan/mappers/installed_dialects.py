@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from goldspan.mappers.dialects.autogen import AUTOGEN
 from goldspan.mappers.dialects.claude_code import CLAUDE_CODE
@@ -76,7 +79,7 @@ def third_party_dialects(on_problem: Callable[[Problem], object]) -> Iterator[Di
 
     A registration that does not load, or loads no dialect, is a problem and nothing more.
     """
-    for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name):
+    for entry_point in _registered(tuple(map(_changed_at, sys.path))):
         try:
             loaded = entry_point.load()
             made = loaded if isinstance(loaded, Dialect) and not isinstance(loaded, type) else loaded()
@@ -89,6 +92,20 @@ def third_party_dialects(on_problem: Callable[[Problem], object]) -> Iterator[Di
         else:
             message = f"{entry_point.value} makes a {type(made).__name__}; a dialect has a name, markers and read(span)"
             on_problem(Problem("bad_dialect", message, entry_point.name))
+
+
+@lru_cache(1)
+def _registered(_: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    """Return what is registered in these folders; to look through every distribution takes longer than small traces."""
+    return tuple(sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name))
+
+
+def _changed_at(folder: str) -> tuple[str, int]:
+    """Return a folder with when something was installed there last."""
+    try:
+        return folder, Path(folder).stat().st_mtime_ns
+    except OSError:
+        return folder, 0
 
 
 def _ignore(_: Problem) -> None:
