@@ -10,7 +10,7 @@ category: "shoes"         the user wrote in Chinese, and the tool's words are En
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from functools import cached_property
 from itertools import islice, takewhile
 
@@ -78,8 +78,16 @@ class _Said:
     def __init__(self, conversation: Conversation, passages: int) -> None:
         self.conversation = conversation
         self.passages = passages
-        self.english = conversation.in_english(passages) or conversation
-        self.numbers = self.english.said_by_people(passages)
+
+    @cached_property
+    def english(self) -> Conversation:
+        """What was said, in English where its languages are known."""
+        return self.conversation.in_english(self.passages) or self.conversation
+
+    @cached_property
+    def numbers(self) -> Set[float]:
+        """The numbers that people said."""
+        return self.english.said_by_people(self.passages)
 
     @cached_property
     def is_foreign(self) -> bool:
@@ -116,7 +124,7 @@ def _told_in_parts(_: Leaf, value: float, said: _Said) -> str:
 
 
 def _number_not_read(_: Leaf, value: float, said: _Said) -> str:
-    unread = not said.numbers and abs(value) <= _MOST_UNREAD and said.is_foreign
+    unread = abs(value) <= _MOST_UNREAD and said.is_foreign and not said.numbers
     return "a number in another language, of which none was understood" if unread else ""
 
 
@@ -199,8 +207,7 @@ def _currency_left_open(text: str, said: _Said) -> str:
     """Give the reason for a currency, where amounts were named without one: no code, no sign, no word of a name."""
     if not is_currency(text) or not said.numbers:
         return ""
-    end = said.english.end(said.passages)
-    named = any(said.english.form_at(word, end) is not None for word in words_of_currencies())
+    named = said.english.has_any(words_of_currencies(), said.passages)
     named = named or any(sign in one for one in said.english.texts[: said.passages] for sign in "$€£¥₹")
     return "" if named else "a currency, where none was named"
 

@@ -77,8 +77,9 @@ def _codes_of_currencies() -> frozenset[str]:
 
 @cache
 def words_of_currencies() -> frozenset[str]:
-    """Return the codes of currencies and the last words of their names: `usd`, `dollar`."""
-    return frozenset(word for code, name in _currencies() for word in (code.lower(), *_name(name)[-1:]))
+    """Return the codes of currencies and the last words of their names: `usd`, `dollar`, `dollars`."""
+    last = {word for _, name in _currencies() for word in _name(name)[-1:]}
+    return frozenset((*map(str.lower, _codes_of_currencies()), *last, *(f"{word}s" for word in last)))
 
 
 def _currencies() -> Iterator[tuple[str, str]]:

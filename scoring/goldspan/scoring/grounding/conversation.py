@@ -39,6 +39,8 @@ _TRIED = 500
 _LEAST_JOINED, _MOST_JOINED = 6, 40
 """Letters of an identifier that may have been told in pieces."""
 _MOST_SPOKEN = 200
+_LAST_SAID = 3
+"""By so many of the latest messages of a person their language is known."""
 _SHIFTS = (
     "raise", "reduce", "lower", "higher", "warmer", "cooler", "hotter", "colder", "increase", "decrease", "louder",
     "quieter", "brighter", "dimmer",
@@ -141,6 +143,7 @@ class Conversation:
         self._letters: dict[int, set[str]] = {}
         """Runs of letters of passages of which numbers or dates are not read yet."""
         self._translated = 0
+        self._foreign: dict[int, bool] = {}
         self._spoken: list[Sequence[str]] = []
         """The languages that people spoke last when each passage was read."""
         self._english: Conversation | None = None
@@ -192,6 +195,7 @@ class Conversation:
         self._letters.clear()
         self._translated = min(self._translated, passages)
         del self._spoken[passages:]
+        self._foreign.clear()
         if self._english is not None:
             self._english.go_back(passages)
         del self.passages[passages:], self.texts[passages:], self._starts[passages:], self._words[end:]
@@ -215,9 +219,13 @@ class Conversation:
     def is_foreign(self, passages: int) -> bool:
         """Whether what a person said last is in a language other than English."""
         said = (at for at in range(passages - 1, -1, -1) if self.passages[at].kind == "user")
-        return any(
-            is_foreign(self.texts[at], set(self._words[self._starts[at] : self.end(at + 1)])) for at in islice(said, 3)
-        )
+        for at in islice(said, _LAST_SAID):
+            if at not in self._foreign:
+                words = set(self._words[self._starts[at] : self.end(at + 1)])
+                self._foreign[at] = is_foreign(self.texts[at], words)
+            if self._foreign[at]:
+                return True
+        return False
 
     def end(self, passages: int) -> int:
         """Return the position at which the first so many passages end."""
@@ -236,6 +244,11 @@ class Conversation:
         """Whether a word stands in one of the first so many passages that is no instruction."""
         places = self._positions.get(word, ())[:_MOST_INSTRUCTIONS]
         return any(self.passages[at].kind != "system" for place in places if (at := self.passage_at(place)) < passages)
+
+    def has_any(self, words: Set[str], passages: int) -> bool:
+        """Whether one of many words stands among the first so many passages."""
+        end = self.end(passages)
+        return any(self._positions[word][0] < end for word in self._positions.keys() & words)
 
     def form_at(self, word: str, end: int) -> int | None:
         """Return where a word stands first in any of its forms, if that is before a position."""

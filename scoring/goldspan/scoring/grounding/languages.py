@@ -133,7 +133,8 @@ def languages_of(text: str, words: Set[str], spoken: Sequence[str] = ()) -> list
     One sign is enough of a language that was `spoken` before, or in a text without a word of English where none has
     more.
     """
-    if text.isascii() and words.isdisjoint(_words_of_any_language()):
+    found_words = len(words & _words_of_any_language()) if text.isascii() else 2
+    if not found_words or (found_words == 1 and not spoken and not words.isdisjoint(_ENGLISH)):
         return []
     signs = _signs(text, words)
     most = max(signs.values())
