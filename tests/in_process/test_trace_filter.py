@@ -314,3 +314,15 @@ def test_roots_are_remembered_while_they_run_and_no_more_than_so_many(monkeypatc
     for _ in range(5000):
         roots.add(tracer.start_span("web request"))  # type: ignore[arg-type]
         assert len(roots) <= 1000
+
+
+@pytest.mark.parametrize("marker", ["gen_ai.provider.name", "input.value", "openinference.span.kind"])
+def test_a_trace_without_agent_model_and_tool_is_not_held(marker: str) -> None:
+    def play(tracer: Tracer) -> None:
+        with tracer.start_as_current_span("GET /", kind=SpanKind.SERVER, attributes={"http.route": "/"}):
+            tracer.start_span("embed", attributes={marker: "EMBEDDING"}).end()
+
+    rig = Rig(Inner(), goldens=GOLDENS, settle=3600, hold_timeout=3600)
+    rig.door.export(recorded(play))
+    assert {span.name for span in rig.inner.spans} == {"GET /", "embed"}
+    rig.close()

@@ -109,12 +109,8 @@ def _schema_of_block(schema: dict[str, Any], block: type[BaseModel]) -> None:
 class Block(BaseModel):
     """Base class of frozen models whose fields may be in snake_case or camelCase; unknown fields are rejected."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        defer_build=True,  # agents import this module: what checks a model is built for the first criterion that is set
-        json_schema_extra=_schema_of_block,
-    )
+    # Agents import this module: what checks a model is built for the first criterion that sets something.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, json_schema_extra=_schema_of_block)
 
     @model_validator(mode="before")
     @classmethod
