@@ -41,10 +41,10 @@ _LEAST_JOINED, _MOST_JOINED = 6, 40
 _MOST_SPOKEN = 200
 _LAST_SAID = 3
 """By so many of the latest messages of a person their language is known."""
-_SHIFTS = (
+_SHIFTS = frozenset((
     "raise", "reduce", "lower", "higher", "warmer", "cooler", "hotter", "colder", "increase", "decrease", "louder",
     "quieter", "brighter", "dimmer",
-)  # fmt: skip
+))  # fmt: skip
 _REPEATED = {"double": 2, "triple": 3, "treble": 3}
 _SPOKEN_DIGITS = {word: str(number) for word, number in UNITS.items()} | {"oh": "0", "o": "0"}
 _SPOKEN_LETTERS = {
@@ -131,6 +131,7 @@ class Conversation:
         self._stated: _Places[float] = _Places()
         self._with_unit: list[tuple[Quantity, int]] = []
         self._spoken_numbers: list[tuple[float, int]] = []
+        self._fractions: list[tuple[float, int]] = []
         self._said_last: tuple[int, Set[float]] = -1, frozenset()
         self._bounds: _Places[int] = _Places()
         self._numbers_read = 0
@@ -184,7 +185,7 @@ class Conversation:
             self._sorted, self._sorted_backwards = [], []
         while self._numbers and next(reversed(self._numbers.values()))[0] >= passages:
             self._numbers.popitem()
-        for listed in (self._with_unit, self._spoken_numbers):
+        for listed in (self._with_unit, self._spoken_numbers, self._fractions):
             while listed and listed[-1][1] >= passages:
                 listed.pop()
         for places_of in (self._stated, self._bounds, self._days, self._times, self._relative, self._ranges):
@@ -385,6 +386,8 @@ class Conversation:
                 self._numbers.setdefault(key, (at, quantity))
                 if quantity.form != "implied":
                     self._stated.add(key, at)
+                    if key != int(key):
+                        self._fractions.append((key, at))
                 if quantity.unit:
                     self._with_unit.append((quantity, at))
             if self.passages[at].kind in _PEOPLE:
@@ -444,7 +447,7 @@ class Conversation:
 
     def shifted(self, value: float, passages: int) -> bool:
         """Whether people say how much higher or lower than a known number a value is to be: `2 degrees lower`."""
-        if not any(self.was_said(word, passages) for word in _SHIFTS):
+        if not any(self.was_said(word, passages) for word in self._positions.keys() & _SHIFTS):
             return False
         said = self.said_by_people(passages)
         known = {*said, *self.latest_numbers(passages, _OPERANDS)}
@@ -462,8 +465,10 @@ class Conversation:
         decimals = next((one for one in (1, 2) if round(value, one) == value), None)
         if value == int(value) or decimals is None:
             return False
-        known = self.latest_numbers(passages, _MOST_SPOKEN)
-        return any(one != value and round(one, decimals) == value for one in known)
+        self._read_numbers(passages)
+        stop = bisect_left(self._fractions, passages, key=_place)
+        known = self._fractions[max(0, stop - _MOST_SPOKEN) : stop]
+        return any(one != value and round(one, decimals) == value for one, _ in known)
 
     def bound(self, value: int, passages: int) -> int | None:
         """Return the first passage whose `less than` or `more than` has a whole number as its last one."""
