@@ -228,15 +228,15 @@ def test_faults_an_outage_and_a_limit_cost_time_and_no_answer(server: ModelServe
 
 
 @pytest.mark.exhaustive
-def test_five_hundred_sessions(server: ModelServer) -> None:
-    flaky = Flaky(faults=0.3, away=(5.0, 13.0), a_second=20)
+def test_more_sessions_than_a_limit_lets_through_at_once(server: ModelServer) -> None:
+    flaky = Flaky(faults=0.3, away=(1.0, 4.0), a_second=40)
     server.answer = flaky.answer
-    background, labels, took, most = judged_by(server, 500, 300.0, concurrency=16, requests_per_minute=1140)
+    background, labels, took, most = judged_by(server, 100, 300.0, concurrency=16, requests_per_minute=2280)
     print(
-        f"answered {labels} of 1000 questions in {took:.0f} s, {most} sessions at once, {server.most_at_once} requests "
+        f"answered {labels} of 200 questions in {took:.0f} s, {most} sessions at once, {server.most_at_once} requests "
         f"at once, {len(server.requests)} requests, {flaky.turned_away} turned away by the limit"
     )
-    assert labels == {"fail": 1000}
+    assert labels == {"fail": 200}
     assert background.given_up == background.dropped == 0
 
 
