@@ -19,7 +19,7 @@ from conformance.recordings import TRUTH, files_of
 from conformance.single_records import Document, documents_of
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
-from goldspan.collector_processor.engine.evaluations import evaluations_of
+from goldspan.collector_processor.engine.result_revisions import evaluations_of
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.mappers import read_sessions
 from goldspan.mappers.dialect_registry import DialectRegistry

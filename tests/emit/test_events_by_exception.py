@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Events, span_attributes
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
-from goldspan.collector_processor.engine.evaluations import evaluations_of, revise
+from goldspan.collector_processor.engine.result_revisions import evaluations_of, revise
 from goldspan.scoring import Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import SpanRef

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
-from goldspan.collector_processor.engine.evaluations import digest_of, evaluations_of
+from goldspan.collector_processor.engine.result_revisions import digest_of, evaluations_of
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.assembly.runs import AssemblySettings

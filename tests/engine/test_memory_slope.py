@@ -23,8 +23,8 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from goldspan.collector_processor import ToolParameterMatchExporter
 from goldspan.collector_processor.emit import emitters
 from goldspan.collector_processor.encoded_spans import span_groups
-from goldspan.collector_processor.engine import reading_policy
-from goldspan.collector_processor.engine.store import MemoryStore
+from goldspan.collector_processor.engine import reading_and_holding
+from goldspan.collector_processor.engine.engine_state import MemoryStore
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, DeliveryResult, ExportRequest
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
@@ -163,9 +163,9 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emitters, "evaluated_span", lru_cache(16)(emitters.evaluated_span.__wrapped__))
     monkeypatch.setattr(partitions, "_WAITING", 200)
     monkeypatch.setattr(partitions, "_ROWS", 200)
-    monkeypatch.setattr(reading_policy, "_MAX_REMEMBERED_LOSSES", 8)
-    monkeypatch.setattr(reading_policy, "_MAX_UNWANTED", 8)
-    monkeypatch.setattr(reading_policy, "MAX_REMEMBERED", 8)
+    monkeypatch.setattr(reading_and_holding, "_MAX_REMEMBERED_LOSSES", 8)
+    monkeypatch.setattr(reading_and_holding, "_MAX_UNWANTED", 8)
+    monkeypatch.setattr(reading_and_holding, "MAX_REMEMBERED", 8)
     monkeypatch.setattr(MemoryStore.__init__, "__defaults__", (8,))
 
 

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from goldspan.collector_processor.engine.engine import Engine
-from goldspan.collector_processor.engine.reading_policy import (
+from goldspan.collector_processor.engine.reading_and_holding import (
     MAX_LISTED,
     MAX_REMEMBERED,
     SeenSession,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldspan.collector_processor.engine.reading_policy import HeldSpans, SpanBuffer
+from goldspan.collector_processor.engine.reading_and_holding import HeldSpans, SpanBuffer
 from goldspan.scoring.sessions import SpanRef
 
 
@@ -45,7 +45,7 @@ def test_a_trace_that_was_unwanted_or_had_calls_may_have_lost_calls() -> None:
 
 
 def test_the_loss_that_was_noted_first_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goldspan.collector_processor.engine.reading_policy._MAX_REMEMBERED_LOSSES", 2)
+    monkeypatch.setattr("goldspan.collector_processor.engine.reading_and_holding._MAX_REMEMBERED_LOSSES", 2)
     unread = buffer(retention=1.0)
     for number, trace in enumerate(("first", "second", "third")):
         unread.add({trace: ["x"]}, 1, float(number))
@@ -63,7 +63,7 @@ def test_taken_spans_are_neither_kept_nor_lost() -> None:
 
 
 def test_traces_that_nobody_wants_are_forgotten_where_nothing_is_kept_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goldspan.collector_processor.engine.reading_policy._MAX_UNWANTED", 10)
+    monkeypatch.setattr("goldspan.collector_processor.engine.reading_and_holding._MAX_UNWANTED", 10)
     unread = buffer(retention=1.0)
     unread.add({"kept": ["x"]}, 1, 100.0)
     for number in range(1000):

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from goldspan.collector_processor.engine.store import MemoryStore, TraceState
+from goldspan.collector_processor.engine.engine_state import MemoryStore, TraceState
 from goldspan.mappers.span_facts import PlainSpanFacts, SpanFacts
 
 SPAN_IDS = st.binary(min_size=8, max_size=8).map(bytes.hex) | st.from_regex("[01]{16}", fullmatch=True)
@@ -62,7 +62,7 @@ def test_plain_spans_of_the_trace_that_was_quiet_longest_are_dropped_first() -> 
 
 
 def test_beyond_the_bytes_of_tombstones_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goldspan.collector_processor.engine.store._MAX_TOMBSTONE_BYTES", 20)
+    monkeypatch.setattr("goldspan.collector_processor.engine.engine_state._MAX_TOMBSTONE_BYTES", 20)
     store = MemoryStore()
     for number, trace_id in enumerate(("first", "second", "third")):
         store.keep_tombstone(trace_id, float(number), bytes(8))

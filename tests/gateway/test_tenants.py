@@ -24,7 +24,7 @@ from goldspan.collector_processor.gateway.interfaces import (
     parse_retry_info,
 )
 from goldspan.collector_processor.gateway.pipeline import Intake
-from goldspan.collector_processor.gateway.receive.clients import RefusedClients, TenantRates
+from goldspan.collector_processor.gateway.receive.client_limits import RefusedClients, TenantRates
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings, TenantLimits
 from goldspan.collector_processor.gateway.settings.settings_file import load_settings
 from goldspan.collector_processor.otlp_signals import Signal

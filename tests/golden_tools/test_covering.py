@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.golden_tools.covering import SuiteCoverage, suite_coverage
+from goldspan.collector_processor.golden_tools.suite_coverage import SuiteCoverage, suite_coverage
 from goldspan.scoring import load_goldens
 from goldspan.scoring.sessions import Session, ToolCall, Turn
 from rigs.command_line import Run

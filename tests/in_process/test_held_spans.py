@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace import Event, ReadableSpan
 
-from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans
+from goldspan.collector_processor.engine.reading_and_holding import HeldSpan, HeldSpans
 from goldspan.collector_processor.in_process.span_pipeline import scored_span
 from goldspan.collector_processor.in_process.trace_filter import estimated_size
 from goldspan.scoring.sessions import SpanRef

@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, Tracer
 
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
 from goldspan.collector_processor.emit.evaluation import Evaluation, event_attributes
-from goldspan.collector_processor.engine import reading_policy
+from goldspan.collector_processor.engine import reading_and_holding
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.in_process import trace_filter
 from goldspan.collector_processor.in_process.trace_filter import RunningRoots, TraceFilter
@@ -276,7 +276,7 @@ def test_a_flush_decides(filter_: TraceFilter) -> None:
 def test_beyond_so_many_traces_without_a_name_they_are_read(
     filter_: TraceFilter, registry: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading_policy, "MAX_TRACES_WITHOUT_SESSION", 2)
+    monkeypatch.setattr(reading_and_holding, "MAX_TRACES_WITHOUT_SESSION", 2)
     traces = [ended(None) for _ in range(3)]
     for tool, _, _ in traces:
         assert names(filter_.add([tool], 0.0)) == ["tool"]

@@ -528,5 +528,5 @@ def test_pytest_loads_the_plugin_and_nothing_else_of_goldspan() -> None:
         "goldspan.collector_processor.pytest_plugin",
         "goldspan.collector_processor.pytest_plugin.plugin",
         "goldspan.scoring",
-        "goldspan.scoring.names_on_use",
+        "goldspan.scoring.lazy_names",
     }

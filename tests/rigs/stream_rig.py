@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, by_trace, join_request, split_request
-from goldspan.collector_processor.engine.evaluations import digest_of
+from goldspan.collector_processor.engine.result_revisions import digest_of
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.stream.session_stage import SessionStage

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
+from goldspan.scoring.lazy_names import texts_beside
 from goldspan.scoring.metrics.repetition import ToolCallRepetition
-from goldspan.scoring.names_on_use import texts_beside
 from goldspan.scoring.result_words import doubt_document, doubt_words
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.session_score import score_run

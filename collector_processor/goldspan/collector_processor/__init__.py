@@ -5,6 +5,6 @@ The names here are imported when they are first used, so that an agent does not 
 
 from __future__ import annotations
 
-from goldspan.scoring.names_on_use import names_on_use
+from goldspan.scoring.lazy_names import names_on_use
 
 __getattr__, __dir__, __all__ = names_on_use(__name__)

@@ -19,9 +19,9 @@ from msgspec import Struct
 from goldspan.scoring import verdict, wording
 from goldspan.scoring.goldens.golden import ExpectedCall, GoldenTurn, key_of, keys_of
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name, shown_name
+from goldspan.scoring.lazy_names import texts_beside
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
 from goldspan.scoring.matchers.reading import matches
-from goldspan.scoring.names_on_use import texts_beside
 from goldspan.scoring.results import (
     REPEATED,
     ArgumentOutcome,

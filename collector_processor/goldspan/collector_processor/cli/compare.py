@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
+from goldspan.collector_processor.atomic_files import write_text
 from goldspan.collector_processor.cli import input_output
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.comparison_of_runs import Comparison, Side
 from goldspan.collector_processor.replay.comparison_of_runs import compare as compare_sides
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.collector_processor.replay.scored_runs import NamedRun, ScoredSession, is_scored_run, load_run
-from goldspan.collector_processor.whole_files import write_text
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.goldens import load_goldens
 from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from goldspan.collector_processor.cli import input_output
-from goldspan.collector_processor.engine.reading_policy import SeenSession, join_sentence
+from goldspan.collector_processor.engine.reading_and_holding import SeenSession, join_sentence
 from goldspan.collector_processor.golden_tools.writing import is_golden_file
 from goldspan.collector_processor.replay.hints import Hint
 from goldspan.collector_processor.replay.inspection import inspect_spans

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import click
 
+from goldspan.collector_processor.atomic_files import write_text
 from goldspan.collector_processor.cli import input_output
 from goldspan.collector_processor.golden_tools import golden_differences, writing
 from goldspan.collector_processor.golden_tools.checking import check_goldens
-from goldspan.collector_processor.golden_tools.covering import suite_coverage
 from goldspan.collector_processor.golden_tools.inference.inferred_document import RuleQuestion
 from goldspan.collector_processor.golden_tools.proposing import propose
 from goldspan.collector_processor.golden_tools.recording import Recorded, recorded_set
 from goldspan.collector_processor.golden_tools.recording import record as record_sessions
 from goldspan.collector_processor.golden_tools.reviewing import Answer, Answered, markdown_of, review
+from goldspan.collector_processor.golden_tools.suite_coverage import suite_coverage
 from goldspan.collector_processor.golden_tools.trying import leave_one_out, try_goldens, try_recorded
 from goldspan.collector_processor.golden_tools.updating import (
     AcceptableChange,
@@ -28,7 +29,6 @@ from goldspan.collector_processor.golden_tools.updating import (
     acceptable_changes,
 )
 from goldspan.collector_processor.replay.trace_files import TraceFiles, trace_files
-from goldspan.collector_processor.whole_files import write_text
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.errors import FileError, GoldenFileError, Mistake

@@ -20,7 +20,7 @@ import click
 from goldspan.collector_processor.replay.trace_files import STORED, TraceFiles, trace_files
 from goldspan.scoring.errors import FileError, GoldspanError, SettingsError
 from goldspan.scoring.json_values import is_dict, json_text
-from goldspan.scoring.names_on_use import texts_beside
+from goldspan.scoring.lazy_names import texts_beside
 from goldspan.scoring.wording import Page, printable
 
 if TYPE_CHECKING:

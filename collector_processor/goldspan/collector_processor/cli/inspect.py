@@ -11,10 +11,10 @@ from pathlib import Path
 
 import click
 
+from goldspan.collector_processor.atomic_files import write_text
 from goldspan.collector_processor.cli import input_output
 from goldspan.collector_processor.replay.dialect_proposals import is_dialect_name, proposal
 from goldspan.collector_processor.replay.inspection import MOST_CALLS_EXPLAINED, Inspection, inspect_spans, origins_of
-from goldspan.collector_processor.whole_files import write_text
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.spans import LogView, RecordView, SpanView
 from goldspan.scoring.errors import FileError, Mistake

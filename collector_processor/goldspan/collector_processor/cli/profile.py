@@ -10,6 +10,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
+from goldspan.collector_processor.atomic_files import write_text
 from goldspan.collector_processor.cli.input_output import (
     TRACES,
     NamedTraces,
@@ -24,7 +25,6 @@ from goldspan.collector_processor.golden_tools.writing import yaml_text
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.replay.replay import replay
-from goldspan.collector_processor.whole_files import write_text
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.documents import MistakeCollector, read_document

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
+from goldspan.collector_processor.atomic_files import whole_file, writing
 from goldspan.collector_processor.cli import input_output
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
 from goldspan.collector_processor.emit.evaluation import Events
@@ -35,7 +36,6 @@ from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMo
 from goldspan.collector_processor.replay.trace_files import STDIN, TraceFiles
 from goldspan.collector_processor.report.report_files import REPORT_KINDS, write_report
 from goldspan.collector_processor.server_urls import check_url
-from goldspan.collector_processor.whole_files import whole_file, writing
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake

@@ -9,9 +9,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from goldspan.collector_processor.atomic_files import whole_file
 from goldspan.collector_processor.emit.evaluation import Attributes, Evaluation, span_attributes
 from goldspan.collector_processor.emit.names import is_own
-from goldspan.collector_processor.whole_files import whole_file
 from goldspan.mappers.readers.otlp_json import encode_attributes, hex_id
 from goldspan.scoring.json_values import is_dict, is_list
 from goldspan.scoring.sessions import SpanRef

@@ -27,7 +27,7 @@ import msgspec
 from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Level, counted_of, tool_name
-from goldspan.collector_processor.engine.evaluations import INCOMPLETE, digest_of
+from goldspan.collector_processor.engine.result_revisions import INCOMPLETE, digest_of
 from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.mappers.readers.compression import zlib_library
 from goldspan.mappers.span_facts import (

@@ -32,7 +32,7 @@ from google.protobuf.message import DecodeError
 
 from goldspan.collector_processor.emit.names import EVALUATION_NAME, is_own
 from goldspan.collector_processor.emit.otlp_encoding import SPAN_ATTRIBUTES, Value, encoded_attributes
-from goldspan.collector_processor.engine.reading_policy import (
+from goldspan.collector_processor.engine.reading_and_holding import (
     Decision,
     ReadingPolicy,
     SessionsWithoutGolden,

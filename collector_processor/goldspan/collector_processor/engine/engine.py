@@ -21,7 +21,8 @@ from functools import partial
 from itertools import chain
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.engine.reading_policy import SessionsWithoutGolden
+from goldspan.collector_processor.engine.engine_state import MemoryStore, TraceState
+from goldspan.collector_processor.engine.reading_and_holding import SessionsWithoutGolden
 from goldspan.collector_processor.engine.session_scorer import (
     OutputBuilder,
     PartOf,
@@ -30,7 +31,6 @@ from goldspan.collector_processor.engine.session_scorer import (
     SessionStep,
     next_step,
 )
-from goldspan.collector_processor.engine.store import MemoryStore, TraceState
 from goldspan.collector_processor.engine.trace_machine import (
     EngineSettings,
     EngineStats,

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level, tool_name
-from goldspan.collector_processor.engine.evaluations import evaluations_of
+from goldspan.collector_processor.engine.result_revisions import evaluations_of
 from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens.golden import Golden

@@ -26,8 +26,8 @@ from itertools import chain
 from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.evaluation import Evaluation
-from goldspan.collector_processor.engine.evaluations import RunEvaluations, revise
-from goldspan.collector_processor.engine.reading_policy import SessionsWithoutGolden
+from goldspan.collector_processor.engine.reading_and_holding import SessionsWithoutGolden
+from goldspan.collector_processor.engine.result_revisions import RunEvaluations, revise
 from goldspan.collector_processor.engine.trace_machine import EngineSettings, EngineStats, SessionPart
 from goldspan.mappers.assembly.runs import AssemblySettings, SessionTurns, TurnFragments, outline_turn
 from goldspan.mappers.assembly.turn_fragments import Fragment

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from msgspec.structs import replace as changed
 
 from goldspan.collector_processor.emit.evaluation import DetailDigest, Evaluation, Events
-from goldspan.collector_processor.engine.evaluations import digest_of, revise, score_later
+from goldspan.collector_processor.engine.result_revisions import digest_of, revise, score_later
 from goldspan.collector_processor.http_client import backoff
 from goldspan.collector_processor.judge.judging import Judge
 from goldspan.collector_processor.serving.admin import Sample

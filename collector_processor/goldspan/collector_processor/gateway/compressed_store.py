@@ -23,8 +23,8 @@ from goldspan.collector_processor.encoded_spans.call_records import (
     encode_session,
     lost_text,
 )
+from goldspan.collector_processor.engine.engine_state import MemoryStore, TraceState
 from goldspan.collector_processor.engine.session_scorer import SessionState
-from goldspan.collector_processor.engine.store import MemoryStore, TraceState
 from goldspan.collector_processor.side_thread import SideThread
 from goldspan.mappers.assembly.runs import AssemblySettings
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import yaml
 
+from goldspan.collector_processor.atomic_files import write_text
 from goldspan.collector_processor.serving.admin import Sample
 from goldspan.collector_processor.serving.process import GuardedThread, OnFailure
-from goldspan.collector_processor.whole_files import write_text
 from goldspan.scoring.metrics.argument_profile import Learning, Profile
 from goldspan.scoring.metrics.profile_file import load_profile, profile_document
 from goldspan.scoring.sessions import Session

@@ -25,7 +25,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     with_scores,
 )
 from goldspan.collector_processor.engine.engine import AT_ONCE, Engine, EngineOutput
-from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans
+from goldspan.collector_processor.engine.reading_and_holding import HeldSpan, HeldSpans
 from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.gateway.compressed_store import CompressedStore
 from goldspan.collector_processor.gateway.deliver.dispatcher import PendingRequest

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request
-from goldspan.collector_processor.engine.reading_policy import JoinReport, SessionsWithoutGolden
+from goldspan.collector_processor.engine.reading_and_holding import JoinReport, SessionsWithoutGolden
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher
 from goldspan.collector_processor.gateway.deliver.outbox import AcceptedBody, DeadLetters, Outbox, RequestSources

@@ -40,7 +40,7 @@ from goldspan.collector_processor.daemon_threads import Timer, call_in_forked_ch
 from goldspan.collector_processor.emit import emitters, names
 from goldspan.collector_processor.emit.evaluation import span_attributes
 from goldspan.collector_processor.engine.engine import EngineOutput
-from goldspan.collector_processor.engine.reading_policy import HeldSpan, HeldSpans, JoinReport
+from goldspan.collector_processor.engine.reading_and_holding import HeldSpan, HeldSpans, JoinReport
 from goldspan.collector_processor.engine.trace_machine import EngineStats
 from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter, estimated_size

@@ -17,13 +17,13 @@ from weakref import ref as weak_reference
 from opentelemetry.sdk.trace import ReadableSpan
 
 from goldspan.collector_processor.engine.engine import AT_ONCE, Engine, EngineOutput
-from goldspan.collector_processor.engine.reading_policy import (
+from goldspan.collector_processor.engine.engine_state import MemoryStore
+from goldspan.collector_processor.engine.reading_and_holding import (
     Decision,
     ReadingPolicy,
     SpanBuffer,
     TracesWithoutSession,
 )
-from goldspan.collector_processor.engine.store import MemoryStore
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.mappers.carrying_keys import names_agent
 from goldspan.mappers.dialect_registry import DialectRegistry

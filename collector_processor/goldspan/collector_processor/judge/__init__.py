@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from goldspan.scoring.names_on_use import names_on_use
+from goldspan.scoring.lazy_names import names_on_use
 
 __getattr__, __dir__, __all__ = names_on_use(__name__)

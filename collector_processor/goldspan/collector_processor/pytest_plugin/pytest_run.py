@@ -29,6 +29,7 @@ from opentelemetry.sdk._logs import LogRecordProcessor, ReadWriteLogRecord
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
+from goldspan.collector_processor.atomic_files import write_text
 from goldspan.collector_processor.emit.names import SESSION_ID
 from goldspan.collector_processor.golden_tools.golden_differences import as_text, trace_difference
 from goldspan.collector_processor.golden_tools.recording import record
@@ -39,7 +40,6 @@ from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMo
 from goldspan.collector_processor.report.model import Report, build_report
 from goldspan.collector_processor.report.report_files import write_report
 from goldspan.collector_processor.report.terminal import scoreboard
-from goldspan.collector_processor.whole_files import write_text
 from goldspan.mappers import read_sessions
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry

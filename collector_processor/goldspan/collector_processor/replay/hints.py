@@ -14,7 +14,7 @@ from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Advice, Dialect
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS, Stack, advice_for, built_in_advice
 from goldspan.mappers.span_facts import Role
-from goldspan.scoring.names_on_use import texts_beside
+from goldspan.scoring.lazy_names import texts_beside
 from goldspan.scoring.result_words import CAPTURE_WORDS, GROUNDING, MISSING_INPUT, judged_calls
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, DoubtedFact, Session, ToolCall, Turn

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Events
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
-from goldspan.collector_processor.engine.evaluations import score_later
+from goldspan.collector_processor.engine.result_revisions import score_later
 from goldspan.collector_processor.engine.trace_machine import EngineSettings, EngineStats
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.dialect_registry import DialectRegistry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from goldspan.collector_processor.whole_files import write_text
+from goldspan.collector_processor.atomic_files import write_text
 from goldspan.scoring.json_values import json_text
 
 if TYPE_CHECKING:

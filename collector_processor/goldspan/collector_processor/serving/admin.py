@@ -16,11 +16,11 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level
-from goldspan.collector_processor.engine.reading_policy import SeenSession
+from goldspan.collector_processor.engine.reading_and_holding import SeenSession
 from goldspan.collector_processor.serving import http_server
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.json_values import escaped
-from goldspan.scoring.names_on_use import texts_beside
+from goldspan.scoring.lazy_names import texts_beside
 from goldspan.scoring.results import TurnResult
 from goldspan.scoring.verdict import Label, MetricCall, MetricResult, MetricTurn
 

@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from goldspan.collector_processor.atomic_files import whole_file
 from goldspan.collector_processor.serving.admin import Sample
 from goldspan.collector_processor.serving.process import FileReloader
-from goldspan.collector_processor.whole_files import whole_file
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import FileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens

@@ -34,7 +34,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     with_scores,
 )
 from goldspan.collector_processor.engine import session_scorer
-from goldspan.collector_processor.engine.reading_policy import SessionsWithoutGolden
+from goldspan.collector_processor.engine.reading_and_holding import SessionsWithoutGolden
 from goldspan.collector_processor.engine.trace_machine import SessionPart
 from goldspan.collector_processor.stream import stage_interface
 from goldspan.collector_processor.stream.stage_interface import digest

@@ -42,7 +42,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     join_request,
     split_request,
 )
-from goldspan.collector_processor.engine.reading_policy import SessionsWithoutGolden
+from goldspan.collector_processor.engine.reading_and_holding import SessionsWithoutGolden
 from goldspan.collector_processor.engine.trace_machine import TraceMachine, TraceRecords, is_root
 from goldspan.collector_processor.stream.stage_interface import (
     FORMAT,

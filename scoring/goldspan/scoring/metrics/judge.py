@@ -20,11 +20,11 @@ from msgspec.structs import replace
 from goldspan.scoring.grounding.context import KnownBeforeCall, SessionContext, local_days
 from goldspan.scoring.grounding.leaves import Kind
 from goldspan.scoring.json_values import counted, is_mapping, is_sequence
+from goldspan.scoring.lazy_names import texts_beside
 from goldspan.scoring.messages import as_text
 from goldspan.scoring.metrics.argument_profile import Profile, ToolParameterProfile
 from goldspan.scoring.metrics.grounding import GENERATED, ToolParameterGrounding
 from goldspan.scoring.metrics.schema import declared_tools
-from goldspan.scoring.names_on_use import texts_beside
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, Session, ToolCall, Turn
 from goldspan.scoring.tool_definitions import ToolDefinition, of_agent, tools_in
 from goldspan.scoring.verdict import REASON_TEXT, Finding, MetricScore, Range, Reason, arguments_of, why_not_known

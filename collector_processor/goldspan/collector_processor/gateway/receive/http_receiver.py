@@ -30,7 +30,7 @@ from goldspan.collector_processor.gateway.interfaces import (
     status_as_json,
     tenant_name,
 )
-from goldspan.collector_processor.gateway.receive import clients, otlp_json_requests
+from goldspan.collector_processor.gateway.receive import client_limits, otlp_json_requests
 from goldspan.collector_processor.gateway.settings.sections import TenantLimits
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving import http_server
@@ -89,8 +89,8 @@ class RequestHandler:
         """
         self.limits = limits
         self._tokens = tokens or http_server.BearerTokens()
-        self._rates = clients.TenantRates(tenant_limits or TenantLimits())
-        self._refused = clients.RefusedClients()
+        self._rates = client_limits.TenantRates(tenant_limits or TenantLimits())
+        self._refused = client_limits.RefusedClients()
         self.in_flight = http_server.InFlightRequests(limits)
         self.closing = False
         """Whether new requests are refused because the gateway shuts down."""
@@ -116,7 +116,7 @@ class RequestHandler:
             if not (value.isascii() and value.isprintable()):
                 message = f"header {name}: expected printable ASCII, since it is forwarded"
                 return OtlpResponse(RequestStatus.MALFORMED, message)
-        forwarded = clients.with_implied(picked, allowed) if allowed else picked
+        forwarded = client_limits.with_implied(picked, allowed) if allowed else picked
         if isinstance(forwarded, OtlpResponse):
             return forwarded
         return self._rates.take(forwarded, "requests", 1) or self._rates.take(forwarded, "bytes", 0) or forwarded
@@ -202,7 +202,7 @@ class RequestHandler:
     ) -> None:
         """Count a request that was refused before its body was read; the client says these headers of itself."""
         said = self._picked(headers)
-        of_token = clients.with_implied(said, self._tokens.allowed(headers.get("authorization")) or {})
+        of_token = client_limits.with_implied(said, self._tokens.allowed(headers.get("authorization")) or {})
         self._count(protocol, signal, response, said if isinstance(of_token, OtlpResponse) else of_token, address)
 
     def _count(
@@ -226,7 +226,7 @@ class RequestHandler:
             requests = dict(self._requests)
             counted = [dict(one) for one in (self._bytes, self._dropped, self._bad_fields)]
         for (protocol, signal, outcome, headers), number in requests.items():
-            labels = {**_labels(protocol, signal), "outcome": outcome, **clients.tenant_labels(headers)}
+            labels = {**_labels(protocol, signal), "outcome": outcome, **client_limits.tenant_labels(headers)}
             yield "goldspan_receiver_requests_total", labels, number
         yield from self._refused.samples()
         names = ("bytes_total", "dropped_items_total", "bad_fields_total")

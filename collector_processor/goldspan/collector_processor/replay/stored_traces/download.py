@@ -19,8 +19,8 @@ import msgspec
 from urllib3.exceptions import HTTPError
 
 from goldspan.collector_processor import http_client
+from goldspan.collector_processor.atomic_files import whole_file
 from goldspan.collector_processor.server_urls import check_url
-from goldspan.collector_processor.whole_files import whole_file
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.json_values import is_dict
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from goldspan.mappers.span_facts import ContextFacts, LogFacts, ModelFacts, Role, ToolFacts
 from goldspan.mappers.spans import LogView, SpanView
 from goldspan.scoring.json_values import is_list
-from goldspan.scoring.names_on_use import texts_beside
+from goldspan.scoring.lazy_names import texts_beside
 from goldspan.scoring.sessions import NO_CONTENT, Content
 
 
