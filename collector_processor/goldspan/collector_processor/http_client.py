@@ -36,8 +36,7 @@ RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers after which the same request may go through later."""
 OTLP_RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
 """Those after which OTLP lets a client send it again: https://opentelemetry.io/docs/specs/otlp/#failures-1."""
-_MAX_RETRY_AFTER = 100
-"""Characters of a Retry-After that are read; a date has 29."""
+_MAX_RETRY_AFTER = 100  # characters of a Retry-After that are read; a date has 29
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ class _MetricState:
     """The lock and the thread of one metric."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    stuck: threading.Thread | None = None
-    """The thread that exceeded the timeout; it may still run."""
+    stuck: threading.Thread | None = None  # the thread that exceeded the timeout; it may still run
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,13 +35,10 @@ _T = TypeVar("_T")
 MAX_SHOWN = 200
 """Characters of an answer that are logged."""
 _uniform = Random().uniform  # of its own: nobody's seeded numbers change by what is sent
-_MIN_PAUSE = 0.01
-"""Seconds between two attempts at the end."""
+_MIN_PAUSE = 0.01  # seconds between two attempts at the end
 _MAX_RETRY_AFTER = 300.0
-_MAX_REASONS = 20
-"""Reasons that are logged at most."""
-_MAX_KIND = 60
-"""Characters of a reason, after the receiver's name, by which two are the same one."""
+_MAX_REASONS = 20  # reasons that are logged at most
+_MAX_KIND = 60  # characters of a reason, after the receiver's name, by which two are the same one
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +114,8 @@ class RetryingQueue(Generic[_T]):
         self._name_of = name_of
         self._on_dropped = on_dropped
         self._on_closed = on_closed
-        self._closed = False
-        """Nothing more is queued."""
-        self._ended = False
-        """Nothing more is sent."""
+        self._closed = False  # nothing more is queued
+        self._ended = False  # nothing more is sent
         self.delivered = 0
         self.dropped = Counter[str]()
         """Number of items, by reason: refused, expired, queue_full, shutdown, and what `drop` is given."""
@@ -132,15 +127,11 @@ class RetryingQueue(Generic[_T]):
         """Start with an empty queue: at first, and in a forked child."""
         self._lock = threading.Lock()
         self._sending = threading.Lock()
-        self._ready = OrderedDict[Hashable, _Waiting[_T]]()
-        """Sent at the next opportunity."""
-        self._later = OrderedDict[Hashable, _Waiting[_T]]()
-        """Sent again when they are due."""
-        self._size = 0
-        """Of both, and of the batch that is being sent."""
+        self._ready = OrderedDict[Hashable, _Waiting[_T]]()  # sent at the next opportunity
+        self._later = OrderedDict[Hashable, _Waiting[_T]]()  # sent again when they are due
+        self._size = 0  # of both, and of the batch that is being sent
         self._failures = 0
-        self._resumes = 0.0
-        """When the receiver may be asked again."""
+        self._resumes = 0.0  # when the receiver may be asked again
         self._logged = set[str]()
         self._outage: ExportOutage = ExportOutage(self._target, self._what, "sent again")
         self._timer: Timer = Timer(self._on_timer, f"goldspan-{self._what}")

@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 from goldspan.scoring.json_values import shown
 
-_NO_URL_HAS = re.compile(r"[^!-~]")
-"""White space, control characters, and what is no ASCII."""
+_NO_URL_HAS = re.compile(r"[^!-~]")  # white space, control characters, and what is no ASCII
 
 
 def check_url(value: object, expected: str, secrets: str) -> str:

@@ -137,8 +137,7 @@ _BUILT_IN_TABLES = frozenset(id(one) for one in built_in_dialects() if type(one)
 class _Plan(NamedTuple):
     """How to read all spans that have the same scope and the same of the keys that any table names."""
 
-    marked: bool
-    """One of the keys is a marker."""
+    marked: bool  # one of the keys is a marker
     may_be_renamed: bool
     readers: tuple[tuple[str, Callable[[SpanView], Reading | None]], ...]
     session_keys: tuple[str, ...]
@@ -219,8 +218,7 @@ class DialectRegistry:
         self._languages: set[str] = set()
         self._resources: dict[int, tuple[ResourceView, ResourceFacts]] = {}
         """By identity; the view is kept too, so that its identity stays its own."""
-        self._log_readers = _log_readers(self.dialects)
-        """By the names of events that they know."""
+        self._log_readers = _log_readers(self.dialects)  # by the names of events that they know
 
     def read(self, view: SpanView, *, content: bool = True, defer: bool = True) -> SpanFacts:
         """Return the facts of a span; only ids and times if no dialect recognises it.

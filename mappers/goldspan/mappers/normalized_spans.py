@@ -65,8 +65,7 @@ def _with_attributes(span: SpanView, attributes: Attributes) -> SpanView:
 
 _OPENINFERENCE_KIND = "openinference.span.kind"
 _OPENINFERENCE_SCOPES = ("openinference.instrumentation.", "@arizeai/openinference-")
-_OPENINFERENCE_REST = ("input.value", "output.value")
-"""Attributes of OpenInference that have no new name."""
+_OPENINFERENCE_REST = ("input.value", "output.value")  # attributes of OpenInference that have no new name
 _OPENINFERENCE_KINDS = {
     "chat": "LLM",
     "execute_tool": "TOOL",

@@ -547,5 +547,4 @@ def _characters(value: object) -> int:
     return size
 
 
-_NODE = 16
-"""Characters that a number, or an object around others, counts as."""
+_NODE = 16  # characters that a number, or an object around others, counts as

@@ -194,8 +194,7 @@ class Markers:
 
 _MOST_PLAIN_KEYS = 1 << 14
 _MOST_SEARCHED_KEYS = 512
-_MOST_SEARCHES = 32
-"""How often a search is compiled anew, which takes milliseconds, as more plain keys are seen."""
+_MOST_SEARCHES = 32  # how often a search is compiled anew, which takes milliseconds, as more plain keys are seen
 Search = Callable[[bytes], re.Match[bytes] | None]
 
 

@@ -339,8 +339,7 @@ class KnownNames:
 
 _MAX_PLACES = 10_000
 """Services and kinds of names. What further services name is among the others."""
-_COUNTED = 4
-"""So many times as many names as are known are counted."""
+_COUNTED = 4  # so many times as many names as are known are counted
 
 
 class SelfTelemetry:

@@ -50,10 +50,8 @@ _SPAN = b"\x12"
 _SPAN_EVENT = b"\x5a"
 _SPAN_LINK = b"\x6a"
 
-_KEPT = 4096
-"""So many beginnings of attributes are kept, each with a key and a length."""
-_KEPT_SOURCES = 256
-"""So many resources, and scopes, are kept."""
+_KEPT = 4096  # so many beginnings of attributes are kept, each with a key and a length
+_KEPT_SOURCES = 256  # so many resources, and scopes, are kept
 _64_BITS = 0xFFFFFFFFFFFFFFFF
 _2_63 = 1 << 63
 
@@ -61,10 +59,8 @@ _TIMES = Struct("<BQ")
 _KIND_AND_TIMES = Struct("<BBBQBQ")
 _IDS = Struct(">BBQQBBQ")
 _DOUBLE = Struct("<Bd")
-_INFO = b"\x10\x09"
-"""The severity of events."""
-_SAMPLED = b"\x45\x01\x00\x00\x00"
-"""Trace flags of a record with a span."""
+_INFO = b"\x10\x09"  # the severity of events
+_SAMPLED = b"\x45\x01\x00\x00\x00"  # trace flags of a record with a span
 
 
 def encoded_attributes(attributes: Mapping[str, object], tag: bytes) -> bytes:
@@ -436,8 +432,7 @@ class _Points:
 
     def __init__(self, clock: Clock, tag: bytes, buckets: int) -> None:
         self._clock = clock
-        self._tag = tag
-        """Of the attributes of a point."""
+        self._tag = tag  # of the attributes of a point
         self._buckets = buckets
         self._points: dict[tuple[tuple[str, Any], ...], _Point] = {}
 

@@ -50,11 +50,9 @@ from goldspan.scoring.json_values import is_list
 from goldspan.scoring.sessions import Capture, Content, SpanRef
 
 _BETWEEN_ELEMENTS = re.compile(r"\},(?=\s*\{)")
-_LEAST = 200
-"""Characters of a piece; shorter content stays in its record."""
+_LEAST = 200  # characters of a piece; shorter content stays in its record
 _PACKED_FROM = 256
-_LOOKED_AT = 64
-"""Traces that are looked at to make room."""
+_LOOKED_AT = 64  # traces that are looked at to make room
 _DIGEST = 16
 _TEXT, _LIST = 1, 2
 """How content is made of its pieces: joined text, or a list with an element in each. They are codes in the journal."""
@@ -430,8 +428,7 @@ def encode_session(session: SessionState) -> bytes:
 
 _encode = msgspec.msgpack.Encoder().encode
 _shared = attrgetter(*_SHARED)
-_ARRAY_OF_8 = b"\x98"
-"""How MessagePack begins an array of 8 values."""
+_ARRAY_OF_8 = b"\x98"  # how MessagePack begins an array of 8 values
 
 
 def _encoded_result(one: Evaluation) -> tuple[bytes, bytes]:

@@ -229,8 +229,7 @@ def ref_of(span: bytes) -> SpanRef:
     return SpanRef(hex_bytes(ids.get(1, b"")), hex_bytes(ids.get(2, b"")))
 
 
-_OVERHEAD = 120
-"""Bytes of memory that a buffered span takes beside its own."""
+_OVERHEAD = 120  # bytes of memory that a buffered span takes beside its own
 
 
 class EncodedSpanBuffer(SpanBuffer[bytes, SpanGroup]):
@@ -344,8 +343,7 @@ class ForeignScores:
         return False
 
 
-_VALUE, _TEXT = b"\x12", 0x0A
-"""Tags of `KeyValue.value` and `AnyValue.string_value`."""
+_VALUE, _TEXT = b"\x12", 0x0A  # tags of `KeyValue.value` and `AnyValue.string_value`
 _LONGEST_KEY = 0x7F
 """Bytes; a longer key has a two-byte length. No dialect has one."""
 
@@ -430,8 +428,7 @@ def _keys(keys: Iterable[str], tail: bytes = b"") -> re.Pattern[bytes]:
 
 
 _MAX_RESOURCES = 256
-_Session = tuple[str, bytes]
-"""The id of a session, and the attribute that holds it."""
+_Session = tuple[str, bytes]  # the id of a session, and the attribute that holds it
 
 
 class TraceSelection:

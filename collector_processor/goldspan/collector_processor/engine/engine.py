@@ -49,10 +49,8 @@ from goldspan.scoring.sessions import SpanRef
 
 AT_ONCE = 128
 """Traces and sessions that a door lets an engine judge at once: between them it passes on what came meanwhile."""
-_ONE = 100
-"""A trace with so many records, or a session with so many results, is judged in the time of two small ones."""
-_PAUSE = 0.05
-"""Seconds after which what waits for a large session is looked at again."""
+_ONE = 100  # a trace with so many records, or a session with so many results, is judged in the time of two small ones
+_PAUSE = 0.05  # seconds after which what waits for a large session is looked at again
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,7 @@ _DIGEST = 8
 _HEX = frozenset("0123456789abcdef")
 
 
-_MAX_TOMBSTONE_BYTES = 64 << 20
-"""Beyond it the oldest tombstones are forgotten."""
+_MAX_TOMBSTONE_BYTES = 64 << 20  # beyond it the oldest tombstones are forgotten
 
 
 def digests(identities: Iterable[str]) -> bytes:

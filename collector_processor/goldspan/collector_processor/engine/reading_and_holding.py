@@ -38,8 +38,7 @@ MAX_REMEMBERED = 10_000
 MAX_LISTED = 20
 """The newest sessions, which are kept with their ids."""
 _LONGEST_ID = 200
-_MAX_NAMED = 5
-"""Sessions, and goldens, in one sentence."""
+_MAX_NAMED = 5  # sessions, and goldens, in one sentence
 
 
 class SeenSession(NamedTuple):
@@ -161,8 +160,7 @@ MarkedSpan = TypeVar("MarkedSpan")
 MarkedSpan_co = TypeVar("MarkedSpan_co", covariant=True)
 
 _MAX_SCOPES = 256
-_MAX_REMEMBERED_LOSSES = 100_000
-"""Traces; beyond it the loss that was noted first is forgotten."""
+_MAX_REMEMBERED_LOSSES = 100_000  # traces; beyond it the loss that was noted first is forgotten
 _MAX_UNWANTED = 10_000
 """Unwanted traces without records that are known. A later span of one that is forgotten is looked at again."""
 MAX_TRACES_WITHOUT_SESSION = 1000

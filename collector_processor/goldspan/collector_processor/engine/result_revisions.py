@@ -61,8 +61,7 @@ class _RunEvaluations:
     resource: ResourceFacts
     include_values: bool
     events: Events
-    rules: Mapping[str, str]
-    """By what each metric judges."""
+    rules: Mapping[str, str]  # by what each metric judges
 
     def evaluation(self, level: Level, detail: Detail, place: _Place, metric: MetricResult | None = None) -> Evaluation:
         verdict = detail.verdict
@@ -144,8 +143,7 @@ class _MetricEvaluations:
     def __init__(self, rule: tuple[object, ...]) -> None:
         self.rule = rule
         self._turns: IncrementalList[_Group] = IncrementalList()
-        self._unseen: int | None = None
-        """The first turn that never came: it stands where the run ends."""
+        self._unseen: int | None = None  # the first turn that never came: it stands where the run ends
         self._session: _Group = ()
 
     def all(self) -> list[Evaluation]:
@@ -179,8 +177,7 @@ class RunEvaluations:
         self._shared: tuple[object, ...] = ()
         self._end = _Place(None, 0)
         self._complete = False
-        self._levels: dict[str, _MetricEvaluations] = {}
-        """By metric, the golden's score first."""
+        self._levels: dict[str, _MetricEvaluations] = {}  # by metric, the golden's score first
 
     def all(self) -> list[Evaluation]:
         """Return the evaluations that stand."""

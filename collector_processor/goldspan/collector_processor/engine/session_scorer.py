@@ -43,8 +43,7 @@ PartOf = Callable[[str], SessionPart | None]
 """Returns what a trace holds of the session that is scored."""
 
 
-_MOST_DROPPED_RUNS = 16
-"""Dropped runs of one session id that are remembered: the latest."""
+_MOST_DROPPED_RUNS = 16  # dropped runs of one session id that are remembered: the latest
 
 
 class _ScoredRun:
@@ -67,8 +66,7 @@ class _ScoredRun:
         return same and (bool(self.complete) or not complete)
 
 
-_ScoredRuns = dict[tuple[str, int], _ScoredRun]
-"""By name, and a number where several have one name."""
+_ScoredRuns = dict[tuple[str, int], _ScoredRun]  # by name, and a number where several have one name
 
 
 class _KeptSession:

@@ -32,15 +32,11 @@ from goldspan.scoring.sessions import Session
 MAX_WAITING = 1_000
 """Sessions that wait. Beyond it, or beyond the bytes below, the one that has waited longest is not judged."""
 MAX_WAITING_BYTES = 64 << 20
-_MAX_REMEMBERED = 1_000
-"""Sessions whose results are remembered, so that a correction has the next revision."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-"""Seconds until a session is asked about again, doubled each time."""
-_SHORTEST_PAUSE = 0.05
-"""Seconds until a thread looks again."""
+_MAX_REMEMBERED = 1_000  # sessions whose results are remembered, so that a correction has the next revision
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds until a session is asked about again, doubled each time
+_SHORTEST_PAUSE = 0.05  # seconds until a thread looks again
 
-_Key = tuple[str, str, str]
-"""Tenant, session and run."""
+_Key = tuple[str, str, str]  # tenant, session and run
 
 
 @dataclass(slots=True)
@@ -56,8 +52,7 @@ class _Waiting:
 
 class _Attempt(NamedTuple):
     evaluations: list[Evaluation]
-    may_be_answered: bool
-    """Questions are without an answer that may have one later."""
+    may_be_answered: bool  # questions are without an answer that may have one later
 
 
 class BackgroundJudge:

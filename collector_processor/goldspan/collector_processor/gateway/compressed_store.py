@@ -28,10 +28,8 @@ from goldspan.collector_processor.engine.session_scorer import SessionState
 from goldspan.collector_processor.side_thread import SideThread
 from goldspan.mappers.assembly.runs import AssemblySettings
 
-_QUIET = 5.0
-"""Seconds without new records after which a trace is compressed."""
-_AT_ONCE = 2048
-"""Traces and sessions that one call of `compress` looks at."""
+_QUIET = 5.0  # seconds without new records after which a trace is compressed
+_AT_ONCE = 2048  # traces and sessions that one call of `compress` looks at
 
 
 class CompressedStore(MemoryStore):

@@ -67,27 +67,20 @@ from goldspan.collector_processor.sinks.score_exporter import ScoreSinks
 from goldspan.scoring.goldens import GoldenIndex
 
 _logger = logging.getLogger("goldspan.gateway")
-_JUDGE_CLOSE_TIMEOUT = 10.0
-"""Seconds that questions to a model may delay a shutdown."""
-_SINKS_CLOSE_TIMEOUT = 5.0
-"""Seconds that scores for other back-ends may delay a shutdown."""
-_TICK = 0.25
-"""Seconds between two ticks of the worker."""
-_GLANCE = 0.05
-"""Seconds between two looks at a large session that is judged in another thread."""
+_JUDGE_CLOSE_TIMEOUT = 10.0  # seconds that questions to a model may delay a shutdown
+_SINKS_CLOSE_TIMEOUT = 5.0  # seconds that scores for other back-ends may delay a shutdown
+_TICK = 0.25  # seconds between two ticks of the worker
+_GLANCE = 0.05  # seconds between two looks at a large session that is judged in another thread
 _COMMIT_PAUSE = 1
 """Deliveries are committed at once, but after a pause of so many times the last commit, which leaves time for work."""
 _RETRY_SOON, _RETRY_LATER = 1.0, 5.0
 """Seconds after which a client may send again: when the queue is full, when the disk is full."""
-_LAST_COMMITS = 3.0
-"""Seconds at the end in which a journal without room may note what was delivered."""
-_SESSIONS_AT_ONCE = 1000
-"""Sessions that are restored before the worker works on what is due."""
+_LAST_COMMITS = 3.0  # seconds at the end in which a journal without room may note what was delivered
+_SESSIONS_AT_ONCE = 1000  # sessions that are restored before the worker works on what is due
 _MAX_LOGGED_KINDS = 100
 _NOT_ACCEPTED = ("backlog", "broken", "full", "journal_failed", "max_sessions", "shutting_down", "tenant_backlog")
 """Why requests are not accepted; a counter that is there from the start has a rate when it first grows."""
-_MAX_FOLDED = 1000
-"""Names that /coverage lists."""
+_MAX_FOLDED = 1000  # names that /coverage lists
 _FAILURES = ("dead_letters", "engine", "gateway", "journal")
 
 
@@ -129,8 +122,7 @@ class Intake:
         """Nothing more is accepted."""
         self.backlog = 0
         """Bytes that wait for the worker."""
-        self._backlogs = Counter[Headers]()
-        """The same by tenant."""
+        self._backlogs = Counter[Headers]()  # the same by tenant
         self.received = Counter[Signal]()
         self.received_bytes = Counter[Signal]()
         self.not_accepted = Counter[str](dict.fromkeys(_NOT_ACCEPTED, 0))
@@ -248,16 +240,13 @@ class GatewayPipeline:
         self._arrived = deque[ReceivedBody | Callable[[float], object]]()
         """Requests that wait for others, for the worker to receive them together, and what it does between them."""
         self._arrival = threading.Lock()
-        self._receive_at: float | None = None
-        """When it does; None while none has arrived."""
+        self._receive_at: float | None = None  # when it does; None while none has arrived
         self._postponed = deque[Callable[[float], object] | None]()
         """Work that concerns all sessions, while a large one is judged."""
         self._delivery_results = deque[tuple[Sequence[PendingRequest], DeliveryResult]]()
         """Written by the threads of the dispatcher, noted by the worker."""
-        self._noted = False
-        """Whether there are noted deliveries that were not committed."""
-        self._flushed = threading.Event()
-        """Everything was judged before the end."""
+        self._noted = False  # whether there are noted deliveries that were not committed
+        self._flushed = threading.Event()  # everything was judged before the end
         self._logged: set[tuple[str, str]] = set()
         self._recovery: Recovery | None = None
         """Of what an earlier process left, as long as something is not received again yet."""

@@ -26,8 +26,7 @@ from goldspan.scoring.sessions import Session
 
 _MOST_WAITING = 1_000
 """Sessions that wait. Beyond it one is not learnt from, which changes little: others are."""
-_MOST_REMEMBERED = 100_000
-"""Runs that are known to be counted, so that a correction counts none twice."""
+_MOST_REMEMBERED = 100_000  # runs that are known to be counted, so that a correction counts none twice
 _WRITE_EVERY = 300.0
 _LOOK_EVERY = 1.0
 _SINCE = "learning-since.json"

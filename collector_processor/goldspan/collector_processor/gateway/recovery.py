@@ -21,8 +21,7 @@ from goldspan.collector_processor.gateway.tenant import Tenant, session_hash
 from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
 from goldspan.collector_processor.otlp_signals import Signal
 
-_READ_AGAIN = 1.0
-"""Seconds after which a body that could not be read is read again."""
+_READ_AGAIN = 1.0  # seconds after which a body that could not be read is read again
 
 
 class Recovery:

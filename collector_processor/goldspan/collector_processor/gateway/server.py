@@ -34,10 +34,8 @@ from goldspan.scoring.goldens import GoldenIndex
 
 _logger = logging.getLogger("goldspan.gateway")
 
-_WORKERS = 16
-"""Threads that decompress, convert and hand over requests: while one waits for the disk, others compute."""
-_GRACE_SECONDS = 5.0
-"""Longest time that requests in progress may take at a shutdown."""
+_WORKERS = 16  # threads that decompress, convert and hand over requests: while one waits for the disk, others compute
+_GRACE_SECONDS = 5.0  # longest time that requests in progress may take at a shutdown
 
 NewPipeline = Callable[[GatewaySettings, Mapping[str, str], Exporter, GoldenIndex], GatewayPipeline]
 """Makes the pipeline."""

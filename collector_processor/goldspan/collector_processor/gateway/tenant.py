@@ -39,14 +39,11 @@ from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.sessions import SpanRef
 
-_MAX_SPANS, _MAX_BYTES = 512, 4 << 20
-"""The released spans in one request; a request that is larger has one span."""
-_METRICS_INTERVAL = 10.0
-"""Seconds between metric points that count only sessions without golden."""
+_MAX_SPANS, _MAX_BYTES = 512, 4 << 20  # the released spans in one request; a request that is larger has one span
+_METRICS_INTERVAL = 10.0  # seconds between metric points that count only sessions without golden
 _KEEP_INTERVAL = 60.0
 """Seconds after which points are sent again though nothing was counted: exporters drop series that seem to be gone."""
-_HELD_OVERHEAD = 600
-"""Bytes of memory that a held span takes beside its own."""
+_HELD_OVERHEAD = 600  # bytes of memory that a held span takes beside its own
 
 
 class ReadingRules(NamedTuple):
@@ -108,8 +105,7 @@ class TenantMetrics:
         self._outbox = outbox
         self._newest: PendingRequest | None = None
         self._changed = False
-        self._next_at = 0.0
-        """When points may be sent that count only sessions without golden."""
+        self._next_at = 0.0  # when points may be sent that count only sessions without golden
         self._keep_at = 0.0
 
     def folded(self) -> Iterator[Mapping[str, object]]:
@@ -168,8 +164,7 @@ class Tenant:
         self.unread = EncodedSpanBuffer(retention=settings.engine.trace_retention, max_bytes=settings.unread_span_bytes)
         self.journaled: dict[str, int] = {}
         """For each session a hash of its results as they were last written to the journal."""
-        self._past_without_golden = 0
-        """Sessions without golden of engines that are gone."""
+        self._past_without_golden = 0  # sessions without golden of engines that are gone
         self._start()
 
     def _start(self) -> None:
@@ -181,8 +176,7 @@ class Tenant:
         self.engine = Engine(goldens, settings, self.store)
         self.engine.side.go_on = self._go_on
         self.store.side = self.engine.side
-        self._open: set[bytes] = set()
-        """Traces that the engine reads, by the bytes of their ids."""
+        self._open: set[bytes] = set()  # traces that the engine reads, by the bytes of their ids
         self.selection = TraceSelection(
             *self._rules,
             unread=self.unread,

@@ -19,12 +19,10 @@ from goldspan.scoring.errors import Problem
 Advise = Callable[[Sequence[RecordView], DialectRegistry], Sequence[Mapping[str, str]]]
 """Says what helps where nothing is recognised, as `goldspan inspect` does: what was `seen`, and what `helps`."""
 
-_MAX_SERVICES = 1_000
-"""Services that are remembered, each by its tenant and the resource of its spans."""
+_MAX_SERVICES = 1_000  # services that are remembered, each by its tenant and the resource of its spans
 _MAX_LISTED = 100
 _SAMPLE_BYTES = 64 << 10
-_MOST_CHECKED = 5_000
-"""Spans of a service that are looked at until it is given up."""
+_MOST_CHECKED = 5_000  # spans of a service that are looked at until it is given up
 
 
 @dataclass(slots=True)

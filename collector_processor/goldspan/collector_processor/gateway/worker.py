@@ -37,8 +37,7 @@ from goldspan.scoring.goldens import GoldenIndex
 
 _logger = logging.getLogger("goldspan.gateway")
 
-_REPORT_INTERVAL = 10.0
-"""Seconds between two lines of the log about sessions without golden."""
+_REPORT_INTERVAL = 10.0  # seconds between two lines of the log about sessions without golden
 _NANOSECONDS = 1_000_000_000
 
 
@@ -87,10 +86,8 @@ class Worker:
         self.released_early = Counter[str]()
         self.is_busy = False
         """More is due than the last call of `poll` judged."""
-        self._is_full = False
-        """The journal accepted no request at the last tick."""
-        self._past_without_golden = 0
-        """Sessions without golden of tenants that are gone."""
+        self._is_full = False  # the journal accepted no request at the last tick
+        self._past_without_golden = 0  # sessions without golden of tenants that are gone
         self._joins = JoinReport()
         self._next_report: float | None = None
         self._rules = ReadingRules.of(goldens, settings)

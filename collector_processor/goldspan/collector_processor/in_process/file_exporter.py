@@ -33,8 +33,7 @@ _logger = logging.getLogger("goldspan")
 PATH_VARIABLE = "GOLDSPAN_TRACE_FILE"
 DEFAULT_PATH = "traces.jsonl"
 DEFAULT_MAX_BYTES = 1 << 30
-_LOCK_TIMEOUT = 5.0
-"""Seconds to wait for other processes that write to the file."""
+_LOCK_TIMEOUT = 5.0  # seconds to wait for other processes that write to the file
 
 
 class FileSpanExporter(SpanExporter):

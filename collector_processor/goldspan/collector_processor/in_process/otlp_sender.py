@@ -40,10 +40,8 @@ MAX_QUEUED_BYTES = 16 << 20
 """Bytes of encoded records of a signal that wait at most. Beyond it the oldest are dropped."""
 MAX_BATCH, MAX_BATCH_BYTES = 512, 1 << 20
 """Records, and their bytes, in one request at most."""
-_OVERHEAD = 100
-"""Bytes of memory that a record takes beside its own."""
-_DELAY = 1.0
-"""Seconds that a record waits for others, as in BatchLogRecordProcessor."""
+_OVERHEAD = 100  # bytes of memory that a record takes beside its own
+_DELAY = 1.0  # seconds that a record waits for others, as in BatchLogRecordProcessor
 TIMEOUT = 10.0
 """Seconds for one request."""
 _MAX_TIMEOUT = 1e6

@@ -32,8 +32,7 @@ _logger = logging.getLogger("goldspan")
 
 SHUTDOWN_TIMEOUT = 30.0
 """Seconds that the end of a process waits for the inner exporter, as BatchSpanProcessor does."""
-_GRACE = 0.2
-"""Seconds that the inner exporter has for its shutdown when no time is left."""
+_GRACE = 0.2  # seconds that the inner exporter has for its shutdown when no time is left
 
 
 @contextmanager

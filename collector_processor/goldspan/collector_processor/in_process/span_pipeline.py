@@ -60,14 +60,10 @@ MAX_BATCH = 512
 """Spans in one call of the inner exporter at most, as in BatchSpanProcessor."""
 MAX_QUEUED_LOGS = 2048
 """Log records in the queue at most, as in BatchLogRecordProcessor."""
-_LOG_DELAY = 1.0
-"""Seconds until queued log records are read, if nothing is exported before."""
-_MANY_LOGS = 256
-"""So many queued log records are read at once."""
-_PAUSE = 1.0
-"""Seconds after a failure until the next step."""
-_GLANCE, _YIELD = 0.05, 0.001
-"""Seconds for which the lock is left to others while a large session is judged."""
+_LOG_DELAY = 1.0  # seconds until queued log records are read, if nothing is exported before
+_MANY_LOGS = 256  # so many queued log records are read at once
+_PAUSE = 1.0  # seconds after a failure until the next step
+_GLANCE, _YIELD = 0.05, 0.001  # seconds for which the lock is left to others while a large session is judged
 _NOT_CAPTURED = (
     "calls are not scored since the arguments of tools are not recorded: switch the capture of content on, with most "
     "instrumentations by OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY. docs/switches.md has the others."
@@ -119,8 +115,7 @@ class SpanPipeline:
         self._telemetry = telemetry
         self._closed = False
         self._spans = 0
-        self._owner = 0
-        """The thread that has the lock."""
+        self._owner = 0  # the thread that has the lock
         self._exits_from = inf
         self._said_not_captured = False
         self._collected: list[ReadableSpan]
@@ -526,5 +521,4 @@ def scored_span(held: HeldSpan[ReadableSpan]) -> tuple[ReadableSpan, bool]:
     return ScoredSpan(held.span, attributes), overwritten
 
 
-_is_own = lru_cache(maxsize=4096)(names.is_own)
-"""The instrumentations of an agent write few different names."""
+_is_own = lru_cache(maxsize=4096)(names.is_own)  # the instrumentations of an agent write few different names

@@ -18,8 +18,7 @@ from types import FrameType
 
 _SECONDS, _PAUSE = 10.0, 0.05
 """How long spans are flushed after the signal, since requests still end, and the time between two flushes."""
-_WAIT = 1.0
-"""Seconds that the host's handler waits for the first flush at most."""
+_WAIT = 1.0  # seconds that the host's handler waits for the first flush at most
 
 _told, _flushed = SimpleQueue[None](), SimpleQueue[None]()
 """A signal may interrupt what they do, as it may not with locks."""

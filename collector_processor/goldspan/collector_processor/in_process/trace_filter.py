@@ -39,10 +39,8 @@ MAX_BUFFER_BYTES = 32 * 1024 * 1024
 MAX_ROOTS = 10_000
 """Running roots at once. Beyond it all are forgotten, and their traces wait for an ended span to name the session."""
 _MIN_ROOTS = 256
-_PLAIN_SPAN_SIZE = 600
-"""Bytes that are kept of a span without markers, measured on CPython 3.11."""
-_LOG_SIZE = 4_000
-"""Bytes that are kept of a log record, without its content."""
+_PLAIN_SPAN_SIZE = 600  # bytes that are kept of a span without markers, measured on CPython 3.11
+_LOG_SIZE = 4_000  # bytes that are kept of a log record, without its content
 _SAMPLE_EVERY = 13
 """The size of every 13th marked span is estimated. A prime, since agents repeat the same sequence of spans."""
 
@@ -408,8 +406,7 @@ def scope_of(span: ReadableSpan) -> str:
     return "" if scope is None else scope.name
 
 
-_SPAN_OVERHEAD = 2_000
-"""Bytes of an SDK span without its attributes and events, measured on CPython 3.11."""
+_SPAN_OVERHEAD = 2_000  # bytes of an SDK span without its attributes and events, measured on CPython 3.11
 _MAX_DEPTH = 8
 _NESTED = frozenset({tuple, list, dict, MappingProxyType})
 

@@ -103,8 +103,7 @@ def _base_and_kind(name: str, histograms: set[str]) -> tuple[str, str]:
 
 
 _JSON, _TEXT = "application/json", "text/plain; charset=utf-8"
-_NO_TOKEN_NEEDED = frozenset({"/healthz", "/readyz"})
-"""Probes have no tokens, and these pages reveal nothing."""
+_NO_TOKEN_NEEDED = frozenset({"/healthz", "/readyz"})  # probes have no tokens, and these pages reveal nothing
 
 
 class Admin:
@@ -163,8 +162,7 @@ class Admin:
         return 200, _TEXT, b"ready\n" if warning is None else f"ready; {warning}\n".encode()
 
 
-_LISTED = 1000
-"""At most so many goldens are listed as seen, and as many as never seen."""
+_LISTED = 1000  # at most so many goldens are listed as seen, and as many as never seen
 
 
 class GoldenCoverage:

@@ -25,8 +25,7 @@ from goldspan.scoring.goldens.loading import golden_files_in, load_golden_set
 from goldspan.scoring.json_values import is_mapping
 
 _logger = logging.getLogger("goldspan.gateway")
-_Mistakes = dict[Path, Sequence[Mistake]]
-"""What is wrong with files as they are."""
+_Mistakes = dict[Path, Sequence[Mistake]]  # what is wrong with files as they are
 
 
 class RefusedFile(NamedTuple):
@@ -50,8 +49,7 @@ class GoldenFiles:
         self.in_use = 0
         """Golden files that are in use, as they are or as they last were when they were good."""
         self._goldens, self._criterion, self._folder = tuple(paths), criterion, kept
-        self._good: dict[Path, str] = {}
-        """What each file last said when it was good."""
+        self._good: dict[Path, str] = {}  # what each file last said when it was good
         self._sets: dict[tuple[Path, str, str], GoldenSet] = {}
         """What was made of texts, by the criterion's digest: most files do not change."""
         self._restore()

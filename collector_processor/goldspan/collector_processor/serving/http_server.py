@@ -205,8 +205,7 @@ _END_OF_HEADERS = b"\r\n\r\n"
 _VERSIONS = frozenset({"1.0", "1.1"})
 _LONGEST_LENGTH = 20
 """Digits of a Content-Length. The parser refuses what does not fit 64 bits."""
-_CHUNKED_PART = 2048
-"""Bytes of a chunked body that are parsed at once: the requests that may follow it there are few."""
+_CHUNKED_PART = 2048  # bytes of a chunked body that are parsed at once: the requests that may follow it there are few
 _MAX_HELD_BYTES = 32 << 20
 """What all connections together may have received behind a request without a response. Only clients that pipeline
 come near it."""
@@ -393,18 +392,14 @@ class _GuardedProtocol(HttpToolsProtocol):
         self._connections = connections
         self._reading = _State.IDLE
         self._received = b""
-        self._parsed = 0
-        """How much of `_received` was parsed."""
+        self._parsed = 0  # how much of `_received` was parsed
         self._held_bytes = 0
         self._header_bytes = 0
         """Bytes of the header block, or of a chunked body since its last content: extensions and trailers."""
         self._last_header_bytes = b""
-        self._body_left: int | None = None
-        """Bytes of the body to come; None: it is chunked."""
-        self._unread = 0
-        """Bytes of responses that the client had not read when its deadline was set."""
-        self._ended = False
-        """Whether the client has closed its side."""
+        self._body_left: int | None = None  # bytes of the body to come; None: it is chunked
+        self._unread = 0  # bytes of responses that the client had not read when its deadline was set
+        self._ended = False  # whether the client has closed its side
         self.deadline = float("inf")
         self.write_deadline = float("inf")
         """When the client must have read what was written."""

@@ -36,8 +36,7 @@ _logger = logging.getLogger("goldspan.gateway")
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _LARGEST_HEAP_BUFFER = 32 << 20
 """The maximum that glibc allows for M_MMAP_THRESHOLD. Requests are smaller."""
-_KEPT_BYTES = 64 << 20
-"""Freed memory that glibc keeps for the next requests."""
+_KEPT_BYTES = 64 << 20  # freed memory that glibc keeps for the next requests
 
 
 def raise_open_files() -> None:

@@ -487,8 +487,7 @@ def _made_by_span(calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFact
     return {ref: call for call in calls if not call.requested for ref in call.evidence if ref in executed}
 
 
-_MOST_OPEN = 8
-"""Calls of a tool that are looked at for one that another ran in: those that began last before it."""
+_MOST_OPEN = 8  # calls of a tool that are looked at for one that another ran in: those that began last before it
 
 
 def _calls_around(calls: Sequence[ToolCall]) -> dict[SpanRef, ToolCall]:

@@ -86,8 +86,7 @@ class _Run:
         self._attributes: list[tuple[dict[str, object], bool]] = []
         """Of the first so many turns: attributes that goldens may join on, and whether a session id is ambiguous."""
         self._marks = _Marks()
-        self._alone: list[int] = []
-        """The places of turns of an agent alone."""
+        self._alone: list[int] = []  # the places of turns of an agent alone
         self._session: Session | None = None
 
     def append(self, turn: _JoinedTurn) -> None:
@@ -247,8 +246,7 @@ class SessionTurns:
         self._build: Callable[[TurnFragments], Turn] = lambda fragments: make(fragments, settings)
         self._by_trace: dict[str, Sequence[Fragment]] = {}
         self._fragments: list[Fragment] = []
-        self._joined: list[_JoinedTurn] = []
-        """The turn of each fragment, as far as these are joined."""
+        self._joined: list[_JoinedTurn] = []  # the turn of each fragment, as far as these are joined
         self._by_turn_id: dict[str, _JoinedTurn] = {}
         self._turns: list[_JoinedTurn] = []
         self._before: list[tuple[str | None, tuple[_Run, int] | None]] = []

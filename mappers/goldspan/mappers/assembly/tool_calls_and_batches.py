@@ -127,14 +127,12 @@ PSEUDO_TOOLS: frozenset[str] = frozenset(
 class _Execution:
     """One execution of a tool, read from the outermost span and from those nested in it."""
 
-    layers: Sequence[SpanFacts]
-    """Outermost first."""
+    layers: Sequence[SpanFacts]  # outermost first
     tool: ToolFacts
     """What all layers say together; `name` is that of the outermost, unless it is only the name of the tool's class."""
     batch: int | SpanRef | None = None
     """The model response that requested it, by position among the turn's model calls; or a span that repeats it."""
-    position: int = 0
-    """Which of that batch's requests it is."""
+    position: int = 0  # which of that batch's requests it is
     asked: _ModelRequest | None = None
 
     @property
@@ -266,8 +264,7 @@ def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], Trace
     return executions
 
 
-_MOST_OPEN = 8
-"""Executions that are looked at for one that another span ran in."""
+_MOST_OPEN = 8  # executions that are looked at for one that another span ran in
 
 
 def _nested_in_time(tools: Sequence[SpanFacts], linked: Collection[SpanRef]) -> dict[SpanRef, SpanFacts]:

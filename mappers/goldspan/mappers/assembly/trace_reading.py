@@ -83,20 +83,15 @@ class TraceReading:
     def __init__(self) -> None:
         """Begin with no record."""
         self._new: list[Record | PlainSpanFacts] = []
-        self._trees: dict[str, _Tree] = {}
-        """By the id of each span, seen or only named."""
-        self._as_one: _Tree | None = None
-        """The tree of all spans, where their parents are not all that links them."""
-        self._stale: dict[_Tree, None] = {}
-        """Trees that new records concern."""
+        self._trees: dict[str, _Tree] = {}  # by the id of each span, seen or only named
+        self._as_one: _Tree | None = None  # the tree of all spans, where their parents are not all that links them
+        self._stale: dict[_Tree, None] = {}  # trees that new records concern
         self._fragments: list[turn_fragments.Fragment] = []
-        self._remote: set[str] = set()
-        """Ids that a span from another process names as its parent."""
+        self._remote: set[str] = set()  # ids that a span from another process names as its parent
         self._groups: list[PlainSpanFacts] = []
         self._plain: dict[str, PlainSpan] | None = None
         """One version of each plain span; none until one of them is needed."""
-        self._pairs: turn_fragments.CountedPairs = {}
-        """Session attributes of the spans."""
+        self._pairs: turn_fragments.CountedPairs = {}  # session attributes of the spans
         self._log_pairs: dict[turn_fragments.Pair, None] = {}
         self._looked_beyond: dict[_Tree, None] = {}
         """Trees with turns whose session was looked for in the rest of the trace."""

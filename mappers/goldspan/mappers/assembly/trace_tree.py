@@ -229,8 +229,7 @@ class GivenTools:
     def __init__(self, spans: Sequence[SpanFacts], tree_of: TreeOf) -> None:
         """Take the recognised spans of a turn in the order of time."""
         self._tree_of = tree_of
-        self._models: dict[SpanRef | None, list[SpanFacts]] = {}
-        """Model calls with definitions, by who made them."""
+        self._models: dict[SpanRef | None, list[SpanFacts]] = {}  # model calls with definitions, by who made them
         self._inside: dict[SpanRef, Content] = {}
         """The definitions in a second span of a model call, by the spans around it."""
         given = [span for span in spans if _has_definitions(span)]

@@ -414,10 +414,8 @@ class _SessionLookup:
         self._ranks = {key: rank for rank, key in enumerate(keys)}
         self._beyond = beyond
         self._above = tree.inherited(self._found_from)
-        self._all: CountedPairs | None = None
-        """Those of the tree; None until they are asked for."""
-        self._of_others: tuple[Sequence[Pair], Sequence[Pair]] = (), ()
-        """Those of other trees, and of all log records."""
+        self._all: CountedPairs | None = None  # those of the tree; None until they are asked for
+        self._of_others: tuple[Sequence[Pair], Sequence[Pair]] = (), ()  # those of other trees, and of all log records
 
     def find(self, root: str, members: Collection[str]) -> FoundSession:
         """Find the session of the turn under `root`; fall back to the trace id, marked as such."""

@@ -18,8 +18,7 @@ from goldspan.scoring.json_values import is_list, is_mapping
 
 _MESSAGE, _OPERATION = "message", "messaging.operation"
 _REQUEST, _RESULT = "ToolCallRequestEvent", "ToolCallExecutionEvent"
-_DEEPEST = 4
-"""How deeply an event may be nested: alone, in a group's response, or in its list of inner messages."""
+_DEEPEST = 4  # how deeply an event may be nested: alone, in a group's response, or in its list of inner messages
 
 
 class AutoGen:

@@ -16,8 +16,7 @@ from goldspan.scoring.sessions import Capture, Content
 
 _TYPE = "span.type"
 _SCOPE = "com.anthropic.claude_code"
-_CUT_AT = 512
-"""Characters of a single argument beyond which log records hold only its beginning."""
+_CUT_AT = 512  # characters of a single argument beyond which log records hold only its beginning
 _function = text_at("mcp_tool_name")
 
 

@@ -48,8 +48,7 @@ def _declared_tools(request: Any) -> Any:
 
 
 _UNDECIDED = "This tool call requires confirmation, please approve or reject."
-_DENIED = "This tool call is rejected."
-"""What ADK answers in the place of a tool that a person must confirm first."""
+_DENIED = "This tool call is rejected."  # what ADK answers in the place of a tool that a person must confirm first
 
 
 def _outcome(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:

@@ -30,10 +30,8 @@ _CALL_TYPES = frozenset(
     )
 )
 _CONTENT = (_INPUT, "gen_ai.prompt.0.role")
-_STREAMING = "llm.is_streaming"
-"""An attribute that the newer conventions do not have."""
-_OWN_KEYS = (_CALL_ID, "metadata.user_api_key_hash")
-"""Either is on each of its spans, by version."""
+_STREAMING = "llm.is_streaming"  # an attribute that the newer conventions do not have
+_OWN_KEYS = (_CALL_ID, "metadata.user_api_key_hash")  # either is on each of its spans, by version
 
 
 _WRITERS = (("litellm", ""), ("", "litellm_request"), ("", "chat "))

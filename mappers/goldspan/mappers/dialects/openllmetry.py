@@ -21,8 +21,7 @@ from goldspan.scoring.json_values import is_dict, is_list, literal_at
 from goldspan.scoring.messages import result_of
 
 _KIND = "traceloop.span.kind"
-_LITELLM = ("litellm.call_id", "metadata.user_api_key_hash")
-"""LiteLLM borrows some attributes for spans of its own."""
+_LITELLM = ("litellm.call_id", "metadata.user_api_key_hash")  # LiteLLM borrows some attributes for spans of its own
 _HISTORY = re.compile(r"\bmessages=(?=\[)")
 _LANGCHAIN_JS = "@traceloop/instrumentation-langchain"
 

@@ -80,8 +80,7 @@ _SEPARATORS = regex(r"[^a-z]+")
 _TOOL_KIND = regex(r"(?:tools?|function)(?:call|execution|invocation|run|use)?$")
 """How kinds of tools end, without what divides their words."""
 _NAME = regex(r"[A-Za-z_][\w\-]{0,79}(?<!true)(?<!false)(?<!none)", re.IGNORECASE)
-_SHORT = 200
-"""Characters of a text that may be a name, an id or a kind."""
+_SHORT = 200  # characters of a text that may be a name, an id or a kind
 _MOST_TEXTS = 64
 _MOST_OBJECTS = 16
 _MOST_MEMBERS = 64
@@ -146,8 +145,7 @@ class _Look:
         self.results: dict[ValuePlace, Any] = {}
         self.given: dict[ValuePlace, Any] = {}
         """What stands at keys of arguments."""
-        self._kinds: tuple[list[str], list[str]] = ([], [])
-        """What keys of kinds say, and what those of subtypes do."""
+        self._kinds: tuple[list[str], list[str]] = ([], [])  # what keys of kinds say, and what those of subtypes do
         self.error = ""
         self.counts_tokens = False
         self.spoken: dict[bool, list[Mapping[str, Any]]] = {True: [], False: []}

@@ -44,14 +44,12 @@ _OPEN_AMOUNTS = frozenset((
 ))  # fmt: skip
 _OPEN_PLACES = ("coast", "region", "anywhere", "somewhere", "nearby", "nearest", "closest")
 _PEOPLE = ("user", "assistant")
-_MOST_PASSAGES = 50
-"""So many of the latest passages are searched for a name."""
+_MOST_PASSAGES = 50  # so many of the latest passages are searched for a name
 _NAME = regex(r"[A-Z]\w{2,}(?: [A-Z]\w+){0,2}")
 _RANGE = regex(r"between|from|rang|scale|minimum|maximum|lowest|highest|at (?:least|most)")
 _TIME = regex(r"\d\d?:\d\d(?::\d\d)?")
 _MOST_COMPANIONS = 12
-_MOST_UNREAD = 100
-"""A larger number that was not read is written in digits."""
+_MOST_UNREAD = 100  # a larger number that was not read is written in digits
 
 
 def assumed(leaf: Leaf, conversation: Conversation, passages: int, *, is_choice: bool) -> Origin | None:

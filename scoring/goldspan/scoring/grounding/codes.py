@@ -15,8 +15,7 @@ from typing import Any, cast
 from goldspan.scoring.grounding.words import FILLERS, normalised, remembered, words_of
 
 Name = tuple[str, ...]
-_SHORT = 3
-"""Words of currencies up to this length, such as `us`, name none alone."""
+_SHORT = 3  # words of currencies up to this length, such as `us`, name none alone
 
 
 _ANY_AIRPORT = frozenset(("airport", "international", "intl", "regional", "municipal", "field", "airfield", "airpark"))

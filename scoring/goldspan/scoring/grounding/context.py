@@ -34,20 +34,13 @@ class KnownBeforeCall(Struct, frozen=True, gc=False):
 class _Progress(Struct, gc=False):
     """How far a session was read, beside what is indexed."""
 
-    counts: dict[str, int]
-    """How many messages each role has."""
-    lacking: bool
-    """Something was not captured."""
-    size: int = 0
-    """Characters of text that were read."""
-    cut: bool = False
-    """There was more text."""
-    read_before: tuple[str, tuple[Message, ...]] = ("", ())
-    """The messages of the turn before, as text and read."""
-    unanswered: str = ""
-    """What the agent said last."""
-    spoken: int = 0
-    """So many messages of the user were seen."""
+    counts: dict[str, int]  # how many messages each role has
+    lacking: bool  # something was not captured
+    size: int = 0  # characters of text that were read
+    cut: bool = False  # there was more text
+    read_before: tuple[str, tuple[Message, ...]] = ("", ())  # the messages of the turn before, as text and read
+    unanswered: str = ""  # what the agent said last
+    spoken: int = 0  # so many messages of the user were seen
     calls: int = 0
 
 

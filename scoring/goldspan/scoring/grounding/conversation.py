@@ -27,20 +27,15 @@ from goldspan.scoring.grounding.quantities import (
 from goldspan.scoring.grounding.words import TENS, UNITS, letters_in, normalised, stem, words_of
 from goldspan.scoring.json_values import is_mapping, is_sequence, loads
 
-_MOST_INSTRUCTIONS = 20
-"""So many places of a word are looked at for one that is no instruction."""
+_MOST_INSTRUCTIONS = 20  # so many places of a word are looked at for one that is no instruction
 _PERCENT = ("%", "percent", "pct")
-_OPERANDS = 20
-"""So many of the latest numbers are computed with."""
-_TRIED = 500
-"""So many places of the rarest word of a phrase are tried."""
+_OPERANDS = 20  # so many of the latest numbers are computed with
+_TRIED = 500  # so many places of the rarest word of a phrase are tried
 
 
-_LEAST_JOINED, _MOST_JOINED = 6, 40
-"""Letters of an identifier that may have been told in pieces."""
+_LEAST_JOINED, _MOST_JOINED = 6, 40  # letters of an identifier that may have been told in pieces
 _MOST_SPOKEN = 200
-_LAST_SAID = 3
-"""By so many of the latest messages of a person their language is known."""
+_LAST_SAID = 3  # by so many of the latest messages of a person their language is known
 _SHIFTS = frozenset((
     "raise", "reduce", "lower", "higher", "warmer", "cooler", "hotter", "colder", "increase", "decrease", "louder",
     "quieter", "brighter", "dimmer",
@@ -55,8 +50,7 @@ _SPOKEN_LETTERS = {
         "whiskey", "xray", "yankee", "zulu",
     )
 }  # fmt: skip
-_TOLD = _SPOKEN_DIGITS | _SPOKEN_LETTERS
-"""How people tell a number digit by digit."""
+_TOLD = _SPOKEN_DIGITS | _SPOKEN_LETTERS  # how people tell a number digit by digit
 
 
 class Passage(Struct, frozen=True, gc=False):
@@ -145,8 +139,7 @@ class Conversation:
         """Runs of letters of passages of which numbers or dates are not read yet."""
         self._translated = 0
         self._foreign: dict[int, bool] = {}
-        self._spoken: list[Sequence[str]] = []
-        """The languages that people spoke last when each passage was read."""
+        self._spoken: list[Sequence[str]] = []  # the languages that people spoke last when each passage was read
         self._english: Conversation | None = None
         for passage in passages:
             self.add(passage)
@@ -540,5 +533,4 @@ def texts_in(text: str) -> Iterator[str]:
 
 
 _OPENING = ("{", "[", '"')
-_PEOPLE = ("user", "assistant")
-"""Kinds of passages whose words speak of days and bounds."""
+_PEOPLE = ("user", "assistant")  # kinds of passages whose words speak of days and bounds

@@ -94,8 +94,7 @@ _DISCOUNT = regex(r"打\s*([1-9])\s*折")
 _PERCENT = regex(r"100分之(\d+(?:\.\d+)?)")
 _POINTED = regex(r"(?<![\d.,])\d{1,3}(?:[. ]\d{3})+(?![.,]?\d)")
 _COMMA = regex(r"(?<![\d.,])(\d{1,6}),(\d{1,2})(?![\d,])")
-_WITH_POINTS = frozenset(("zh", "ja", "ko", "hi", "th"))
-"""Languages that write a point before the cents."""
+_WITH_POINTS = frozenset(("zh", "ja", "ko", "hi", "th"))  # languages that write a point before the cents
 _ORDINAL = regex(r"(?<=\d)\.(?=\s?[^\W\d])")
 _RUSSIAN_ENDING = regex(r"(?<=[\u0400-\u04ff]{4})[аяуюеёиыоьй]{1,2}$")
 _MONTHS = (
@@ -238,8 +237,7 @@ def _table(language: str) -> _Table:
 
 # Numbers in several words or pieces.
 
-_WORD = "\x01"
-"""Before a number that was a word."""
+_WORD = "\x01"  # before a number that was a word
 _AND = "(?:e|y|et|und|en|и|و)"
 _RUN = regex(rf"(?:(?<![\w.,])\d+(?:[.,]\d+)? +(?={_WORD}1000))?{_WORD}[\d.]+(?:[ -]+(?:{_AND} +)?{_WORD}[\d.]+)*")
 _PART = regex(rf"([ -]*)(?:{_AND} +)?{_WORD}?([\d.,]+)")

@@ -51,8 +51,7 @@ from goldspan.scoring.grounding.words import (
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.patterns import regex
 
-_PROSE_WORDS = 7
-"""A text of at least so many words is prose: only the identifiers and numbers in it are judged."""
+_PROSE_WORDS = 7  # a text of at least so many words is prose: only the identifiers and numbers in it are judged
 _NO_PREFERENCE = frozenset((
     "any", "all", "none", "null", "n/a", "na", "nil", "dontcare", "unknown", "default", "true", "false", "yes", "no",
     "unspecified", "anywhere",
@@ -71,25 +70,19 @@ _OFFER = regex(
     r"|omitted|specif|allowed|enum\b|valid|选项|可选|候选|支持|可能的值"
 )
 _SEVERAL = regex(r"['\"`]?\s*(?:[,、]|or\b|或)\s*['\"`]?\w")
-_OFFERED_BEFORE = 300
-"""Characters before a value in which a description may say that it offers it."""
+_OFFERED_BEFORE = 300  # characters before a value in which a description may say that it offers it
 _UNSPACED = "\u0e00"
 """From this letter on are the scripts that put no spaces between words, and Korean's, which puts endings to them."""
 _ENDS = frozenset(("end", "until", "finish", "stop"))
-_DAYS_AFTER_MONTH = 3
-"""The last week of a month may end so many days after it."""
+_DAYS_AFTER_MONTH = 3  # the last week of a month may end so many days after it
 _USUAL_MINUTES = (30, 60, 90, 120)
-_LARGEST_EXACT = 2**53
-"""Beyond it an integer is an identifier, whose digits count."""
-_AMOUNT = regex(r"(\d{1,15})([^\W\d_]+)")
-"""A number with its unit: `72h`."""
+_LARGEST_EXACT = 2**53  # beyond it an integer is an identifier, whose digits count
+_AMOUNT = regex(r"(\d{1,15})([^\W\d_]+)")  # a number with its unit: `72h`
 _RUNS = regex(r"\d+|[^\W\d_]+")
 _EXPRESSION = regex(r"(?=.*[*+^(=])[\d\s.,+*/^()=<>%-]+")
 _RANGE = regex(r"(\d[\d,.]*)\s?[-\u2013~]\s?(\d[\d,.]*)")
-_LEAST_COMPUTED = 20
-"""Smaller numbers follow from others by chance."""
-_LONGEST_INTEGER = 4_096
-"""Bits of an integer that is written as text."""
+_LEAST_COMPUTED = 20  # smaller numbers follow from others by chance
+_LONGEST_INTEGER = 4_096  # bits of an integer that is written as text
 _EXTENSIONS = frozenset(
     [
         "txt",
@@ -120,8 +113,7 @@ _DIGITS_OF_MOMENTS = (8, 12, 14)
 """So many digits in a row are a date, or a date with a time; others are of an identifier that begins like one."""
 _LONGEST_PREFIX = 2
 _LED_FROM = 50
-_LONGEST_NEAR = 40
-"""Letters of a word that may be a spelling of another."""
+_LONGEST_NEAR = 40  # letters of a word that may be a spelling of another
 _NOT_CERTAIN = (Kind.UNKNOWN, Kind.ASSUMED)
 _MAPPED = r"['\"`)]*\s*(?:for|=|:|-|refers to|means|is|stands for|represents|to)\s+"
 

@@ -45,8 +45,7 @@ _BOUND = regex(
     r"(?P<number>\d{1,15})\b"
 )
 _LARGEST = 1e300
-_LONGEST = 40
-"""Characters of a number."""
+_LONGEST = 40  # characters of a number
 _WORD = regex(r"[^\W\d_]+|(?<!\d)\d{1,6}(?:st|nd|rd|th)\b")
 _BOUNDING = frozenset(
     ("less", "fewer", "lower", "smaller", "under", "below", "before", "more", "greater", "higher", "over", "above")
@@ -304,14 +303,11 @@ def _rounded(value: float, exact: float) -> bool:
     )
 
 
-_REACH = 2e-10
-"""How far apart two numbers with a fraction may be that are one, as a share of one."""
-_LEAST_APART = 0.1
-"""No further apart than so, however great: every digit of an order's number counts."""
+_REACH = 2e-10  # how far apart two numbers with a fraction may be that are one, as a share of one
+_LEAST_APART = 0.1  # no further apart than so, however great: every digit of an order's number counts
 CENT = 0.0051
 """How far an amount of money may be from what was computed, since it is rounded."""
-_DETAILED = 5
-"""Significant digits of a number that does not come about by chance."""
+_DETAILED = 5  # significant digits of a number that does not come about by chance
 
 _SIGNS_OF_SUMS = frozenset((
     "total", "plus", "add", "adding", "added", "additional", "additionally", "extra", "minus", "less", "difference",

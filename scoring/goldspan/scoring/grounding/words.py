@@ -24,8 +24,7 @@ _ENDINGS = (
 _CYRILLIC_ENDING = regex("(?<=..)(?:ами|ями|ого|его|ому|ему|ах|ях|ов|ев|ей|ой|ом|ем|ым|им|ых|их|[аяуюеёиыоьй])$")
 ARABIC_BEGINNING = regex(r"^(?:[وف](?=\w{3}))?(?:ال|لل|[لبك](?!ا))?(?=[\u0600-\u06ff]{3})")
 """What Arabic puts before a word: the article, and short words such as `to`."""
-_LONGEST_WORD = 40
-"""Letters of a word that has an ending."""
+_LONGEST_WORD = 40  # letters of a word that has an ending
 
 _DIGITS = {first + digit: str(digit) for first in (0x660, 0x6F0, 0x966) for digit in range(10)}
 """Digits as Arabic, Persian and Hindi write them."""

@@ -35,14 +35,11 @@ _VALUES = regex(
     r"|(?P<name>(?<=[a-z,;] )[A-Z][a-z]+(?: [A-Z][a-z]+)+)"
 )
 """What an answer says that has to come from somewhere; a name where it does not begin a sentence."""
-_LEAST = 13
-"""Whole numbers below it count things, steps and hours."""
-_OPERANDS = 200
-"""An amount with a fraction may follow from any two of so many: agents tell differences of prices."""
+_LEAST = 13  # whole numbers below it count things, steps and hours
+_OPERANDS = 200  # an amount with a fraction may follow from any two of so many: agents tell differences of prices
 _MOST_VALUES = 200
 _MOST_SUMMED = 50
-_FORM = regex(r"(\d)\1{3}")
-"""Digits of an identifier that shows what identifiers look like: `#W0000000`."""
+_FORM = regex(r"(\d)\1{3}")  # digits of an identifier that shows what identifiers look like: `#W0000000`
 _OWNED_UP = regex(
     r"sorry|apolog|unable|fail|error|trouble|problem|issue|unfortunate|however|\bnot?\b|n[o'\u2019]t\b|\?|leider|nicht"
     r"|d[ée]sol|\bpas\b|lo siento|impossib|non |não|抱歉|无法|未能|失败|没有|不|申し訳|ません|죄송|못|не |عذر|खेद|नहीं",

@@ -36,10 +36,8 @@ FEWEST_SESSIONS = 100
 SYSTEMATIC = 0.3
 """What a larger share of the sessions has is no mistake of one of them."""
 _FEWEST_OF_CHECK = 5
-_LEVEL = 0.015
-"""A deviation is reported up to this chance."""
-_MOST_FIELDS = 4_000
-"""Values of earlier results that arguments are compared with, the newest ones."""
+_LEVEL = 0.015  # a deviation is reported up to this chance
+_MOST_FIELDS = 4_000  # values of earlier results that arguments are compared with, the newest ones
 _WORDS_OF_TEXT = 4
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
 _LETTERS = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+)*")
@@ -59,8 +57,7 @@ class Family(StrEnum):
 
 class _Weight(NamedTuple):
     rho: float
-    tolerance: float
-    """The share of the learnt sessions that may break a rule which is one all the same."""
+    tolerance: float  # the share of the learnt sessions that may break a rule which is one all the same
 
 
 _WEIGHTS = {
@@ -80,8 +77,7 @@ NOT_PASSED, USUAL_ORIGIN = "not_passed", "usual_origin"
 """Kinds of findings beside the families: an argument that is always passed, and one that mostly had an origin."""
 RULES = (Family.TYPE, NOT_PASSED, Family.ORIGIN)
 """Kinds of findings that break a rule; right calls hardly do."""
-_FEWEST_OF_RULE = 20
-"""If none of so many sessions had a value from nowhere, fewer than one in seven of all have (95 %)."""
+_FEWEST_OF_RULE = 20  # if none of so many sessions had a value from nowhere, fewer than one in seven of all have (95 %)
 _HERE, _GONE = "always", "not_always"
 _FOUND, _NOWHERE = "found", "nowhere"
 _EQUAL, _DIFFERS = "equal", "differs"
@@ -252,8 +248,7 @@ class _Reading:
         """`relations` are the fields to compare with, by agent and tool and by place; None: all there are."""
         self._grounding = grounding
         self._relations = relations
-        self._wanted: frozenset[str] | None = None
-        """The fields that relations are with; None: all."""
+        self._wanted: frozenset[str] | None = None  # the fields that relations are with; None: all
         if relations is not None:
             self._wanted = frozenset(
                 field for paths in relations.values() for fields in paths.values() for field in fields

@@ -16,8 +16,7 @@ from goldspan.scoring.json_values import counted, pointer_name
 from goldspan.scoring.sessions import Session, ToolCall, Turn, unchanged_start
 from goldspan.scoring.verdict import REASON_TEXT, Finding, MetricScore, Range, Reason
 
-_SHOWN = 3
-"""So many findings are in an explanation."""
+_SHOWN = 3  # so many findings are in an explanation
 
 
 class CallScore(Struct, frozen=True, gc=False):
@@ -36,12 +35,9 @@ class _Sum(Struct, frozen=True, gc=False):
 
     right: int
     judged: int
-    reason: Reason | None
-    """The first reason why a call was not judged, other than that there is nothing to judge."""
-    wrong: int
-    """Findings that lower the score."""
-    shown: tuple[tuple[str, str], ...]
-    """The first of them as sentences, without and with values."""
+    reason: Reason | None  # the first reason why a call was not judged, other than that there is nothing to judge
+    wrong: int  # findings that lower the score
+    shown: tuple[tuple[str, str], ...]  # the first of them as sentences, without and with values
 
 
 class RunningScore(ABC):
@@ -52,8 +48,7 @@ class RunningScore(ABC):
         self._unit = unit
         self._turns: Sequence[Turn] = ()
         self._scores: list[MetricScore] = []
-        self._sums: list[_Sum] = []
-        """What the calls of the first so many turns come to."""
+        self._sums: list[_Sum] = []  # what the calls of the first so many turns come to
 
     def __call__(self, session: Session) -> MetricScore:
         """Score the turns of a session; those that are the same objects as before, and that nothing new concerns, once.

@@ -49,8 +49,7 @@ class _RunningGrounding(RunningScore):
         super().__init__("value")
         self._tools = DeclaredTools(tools)
         self._generated = generated
-        self._context: SessionContext | None = None
-        """None: it is read again for the next turn."""
+        self._context: SessionContext | None = None  # None: it is read again for the next turn
         self._reading: SessionContext | None = None
 
     def __call__(self, session: Session) -> MetricScore:

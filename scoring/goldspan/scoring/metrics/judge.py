@@ -132,14 +132,11 @@ def preset_prompt(preset: JudgePreset) -> tuple[str, ToolDefinition]:
 
 
 _CORRECTION = 'Answer with one JSON object: {"reasoning": "...", "score": "Yes"} or {"reasoning": "...", "score": "No"}'
-_MAX_CONTEXT = 60_000
-"""Characters of the conversation that goldspan's own prompt shows: the latest ones."""
+_MAX_CONTEXT = 60_000  # characters of the conversation that goldspan's own prompt shows: the latest ones
 _MAX_DEFINITION = 10_000
 _MAX_REASONING = 2_000
-_SHOWN = 3
-"""So many reasons are in an explanation."""
-_MOST_OBJECTS = 200
-"""So many places of a text are tried as the beginning of an answer."""
+_SHOWN = 3  # so many reasons are in an explanation
+_MOST_OBJECTS = 200  # so many places of a text are tried as the beginning of an answer
 
 
 class Question(Struct, frozen=True):

@@ -14,12 +14,9 @@ from goldspan.scoring.metrics.call_scores import CallMetric, CallScore, RunningS
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Finding, Reason, arguments_of, why_hidden, why_not_known
 
-_LONGEST_LOOP = 8
-"""Calls in one round of a loop."""
-_ROUNDS = 3
-"""A loop whose results are not known has at least so many rounds."""
-_REWORDINGS = 3
-"""A call is reworded again if so many calls of its tool before it were rewordings of it."""
+_LONGEST_LOOP = 8  # calls in one round of a loop
+_ROUNDS = 3  # a loop whose results are not known has at least so many rounds
+_REWORDINGS = 3  # a call is reworded again if so many calls of its tool before it were rewordings of it
 _JSON = json.JSONEncoder(sort_keys=True, default=str)
 
 
@@ -40,8 +37,7 @@ class _RunningRepetition(RunningScore):
     def __init__(self) -> None:
         super().__init__("call")
         self._seen = _SeenCalls()
-        self._starts: list[int] = []
-        """The number of calls before each turn."""
+        self._starts: list[int] = []  # the number of calls before each turn
 
     def _begin(self, session: Session, same: int) -> int:
         if same < len(self._starts):
@@ -81,10 +77,8 @@ class _SeenCalls:
     def __init__(self) -> None:
         self.found: dict[int, Finding] = {}
         self._calls: list[ToolCall] = []
-        self._keys: list[str | None] = []
-        """Name and arguments of each call; None for one that repeats none."""
-        self._alike: dict[str, list[int]] = {}
-        """The calls with a key."""
+        self._keys: list[str | None] = []  # name and arguments of each call; None for one that repeats none
+        self._alike: dict[str, list[int]] = {}  # the calls with a key
         self._of_tool: dict[str, list[int]] = {}
         self._outcomes: dict[int, str | None] = {}
         """Of calls whose key another has; what the others returned is never compared, so not read."""

@@ -64,8 +64,7 @@ class DeclaredTools:
         self._given = given
         self._in_force: tuple[Turn, ToolsInForce] | None = None
         self._found: dict[str, Mapping[str, Any]] = {}
-        self._before: list[int] = []
-        """How many tools the turns before each turn declare."""
+        self._before: list[int] = []  # how many tools the turns before each turn declare
         self._last = NO_CONTENT
 
     @property
@@ -148,8 +147,7 @@ class _Rules(Struct, frozen=True):
     schema: Mapping[str, Any]
     validator: Any
     properties: Mapping[str, Any]
-    closed: bool
-    """It declares parameters, and says nothing of others: these are wrong."""
+    closed: bool  # it declares parameters, and says nothing of others: these are wrong
     required: frozenset[str]
 
 

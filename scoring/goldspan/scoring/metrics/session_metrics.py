@@ -311,8 +311,7 @@ def _offered() -> dict[str, EntryPoint]:
     return {one.name: one for one in entry_points(group=ENTRY_POINT_GROUP)}
 
 
-_LONGEST = 500
-"""Characters of what a metric raised."""
+_LONGEST = 500  # characters of what a metric raised
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,7 @@ class TurnCalls:
         self._context = CallContext(history, turn.turn)
         self._calls, batches = _calls_of(turn, session, judging)
         self._batches = batches if judging.parallel_calls == "any_order" else None
-        self._same: dict[tuple[int, int], bool | None] = {}
-        """Whether pairs match; None: perhaps."""
+        self._same: dict[tuple[int, int], bool | None] = {}  # whether pairs match; None: perhaps
         self._counts: dict[tuple[bool, bool], Counts] = {}
 
     def counts(self, *, ordered: bool, known: bool) -> Counts:

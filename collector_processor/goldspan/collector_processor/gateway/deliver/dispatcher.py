@@ -25,8 +25,7 @@ from goldspan.collector_processor.serving.admin import DurationHistogram
 from goldspan.collector_processor.serving.process import GuardedThread, OnFailure
 
 _logger = logging.getLogger("goldspan.gateway")
-_PAUSE = 60.0
-"""Seconds between two warnings of one kind about one destination."""
+_PAUSE = 60.0  # seconds between two warnings of one kind about one destination
 
 
 @dataclass(eq=False, slots=True)
@@ -62,15 +61,13 @@ class _TenantQueue:
     busy: int = 0
     failures: int = 0
     resumes: float = 0.0
-    moved: float = 0.0
-    """When something was last delivered or refused, or, before that, when the first request came."""
+    moved: float = 0.0  # when something was last delivered or refused, or, before that, when the first request came
 
 
 @dataclass(slots=True)
 class _Destination:
     outage: Outage = field(default_factory=lambda: Outage(_PAUSE))
-    next_refusal: float = 0.0
-    """When the next warning about refused data may be written."""
+    next_refusal: float = 0.0  # when the next warning about refused data may be written
 
 
 class OutageLog:

@@ -142,8 +142,7 @@ class Outbox:
         self.rejected = Counter[Signal]()
         """Spans, log records and points that a receiver rejected."""
         self._batch_bytes = batch_bytes
-        self._ready: list[PendingRequest] = []
-        """What may leave at once, and is given to the dispatcher together."""
+        self._ready: list[PendingRequest] = []  # what may leave at once, and is given to the dispatcher together
         self._ready_bytes = 0
         self._after_commit: list[PendingRequest] = []
         self._next_row = 1

@@ -33,13 +33,11 @@ crc32: Callable[[bytes, int], int] = zlib_library().crc32
 _MAGIC = b"GSB1"
 _HEADER = struct.Struct("<4sIQdBIQ")
 """Magic, check sum of all that follows it, number, time, signal, bytes of headers, bytes of body."""
-_UNCHECKED = 8
-"""Bytes of a header that its check sum does not cover."""
+_UNCHECKED = 8  # bytes of a header that its check sum does not cover
 _SIGNALS = tuple(Signal)
 _SEGMENT_BYTES = 32 << 20
 _CHUNK = 1 << 20
-_MAX_DAMAGED_FILES = 8
-"""The newest damaged segments are kept."""
+_MAX_DAMAGED_FILES = 8  # the newest damaged segments are kept
 _ATTEMPTS, _PAUSE = 5, 0.05
 """How often a segment is read at the start, and the seconds before the next attempt, doubled each time."""
 
@@ -78,18 +76,13 @@ Identity = tuple[int, int]
 class _Segment:
     path: Path
     size: int = 0
-    numbers: set[int] = field(default_factory=set[int])
-    """Bodies in it."""
-    waiting: set[int] = field(default_factory=set[int])
-    """Those that are not done."""
+    numbers: set[int] = field(default_factory=set[int])  # bodies in it
+    waiting: set[int] = field(default_factory=set[int])  # those that are not done
     newest: float = 0.0
     damaged: bool = False
-    unread: bool = False
-    """Some of it could not be read, so it stays."""
-    file: int | None = None
-    """Its descriptor, through which it can be read when its name is gone."""
-    meant: Identity | None = None
-    """Which file its path means; known of one that is written to."""
+    unread: bool = False  # some of it could not be read, so it stays
+    file: int | None = None  # its descriptor, through which it can be read when its name is gone
+    meant: Identity | None = None  # which file its path means; known of one that is written to
     unsynced: bool = False
     """A sync of it failed. The system says so once, so nothing that waits for one may be acknowledged."""
 
@@ -114,10 +107,8 @@ class BodyLog:
         self._lock = threading.Lock()
         self._sync_lock = threading.Lock()
         self._segments: list[_Segment] = []
-        self._current: _Segment | None = None
-        """The one that is written to."""
-        self._written = 0
-        """Bodies written since the start."""
+        self._current: _Segment | None = None  # the one that is written to
+        self._written = 0  # bodies written since the start
         self._synced = 0
         self._next = 1
         self.damaged = 0

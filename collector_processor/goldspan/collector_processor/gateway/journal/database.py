@@ -24,18 +24,14 @@ _FORMAT = 1
 """The version of the tables, in `pragma user_version`. Version 0 had no check sums."""
 _PAGE = 4096
 _CACHE_KIB = 8192
-_MAX_CHECKED = 256 << 20
-"""Bytes of a database whose structure is checked at the start."""
-_MAX_QUERIES = 20_000
-"""Queries for the rows of one table of a damaged database."""
+_MAX_CHECKED = 256 << 20  # bytes of a database whose structure is checked at the start
+_MAX_QUERIES = 20_000  # queries for the rows of one table of a damaged database
 _MAX_SET_ASIDE = 16 << 20
 """Bytes of the file of rows that were set aside. Further ones are only counted."""
-_KEPT_DATABASES = 3
-"""The newest damaged databases are kept."""
+_KEPT_DATABASES = 3  # the newest damaged databases are kept
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 62) - 1
 
-_FREE_PAGES, _CHECKPOINT_PAGES = 64, 4096
-"""Pages of the file that may be free, and those that are given back at once."""
+_FREE_PAGES, _CHECKPOINT_PAGES = 64, 4096  # pages of the file that may be free, and those that are given back at once
 
 Row = tuple[Any, ...]
 
@@ -85,8 +81,7 @@ def _is_whole(table: str, row: Row) -> bool:
     return check is None or check == _sum(tuple(values))
 
 
-_ENDINGS = ("", "-wal", "-shm")
-"""Of the names of SQLite's files."""
+_ENDINGS = ("", "-wal", "-shm")  # of the names of SQLite's files
 
 
 class Database:
@@ -104,8 +99,7 @@ class Database:
         self._full_sync = full_sync
         self._checkpoint_pages = max(16, checkpoint_bytes // _PAGE)
         self._connection: sqlite3.Connection | None = None
-        self._log = b""
-        """The log of transactions before SQLite opened it: it deletes what it does not recognise."""
+        self._log = b""  # the log of transactions before SQLite opened it: it deletes what it does not recognise
         self._open_files: dict[Path, body_log.Identity] = {}
         """Those that SQLite has open; it would go on with them when their names are gone."""
         self.size = 0

@@ -43,14 +43,10 @@ except ImportError:  # pragma: no cover - Windows: the folder is not guarded aga
 
 _FILES = ("lock", "state.db*", "bodies-*", "reserve", "unreadable-rows.jsonl")
 _LARGEST_RESERVE, _LARGEST_CHECKPOINT, _LARGEST_SEGMENT = 16 << 20, 16 << 20, 32 << 20
-_PACKED = b"\x01"
-"""The first byte of ids of spans as they are encoded now."""
-_ROOM_TO_DELETE = 32 << 10
-"""Bytes of the database's log that deleting one row takes at most."""
-_ASK_INTERVAL = 0.1
-"""Seconds for which the answer holds how much of the disk is free."""
-_CHECK_INTERVAL = 1.0
-"""Seconds between two looks whether a full disk has room again."""
+_PACKED = b"\x01"  # the first byte of ids of spans as they are encoded now
+_ROOM_TO_DELETE = 32 << 10  # bytes of the database's log that deleting one row takes at most
+_ASK_INTERVAL = 0.1  # seconds for which the answer holds how much of the disk is free
+_CHECK_INTERVAL = 1.0  # seconds between two looks whether a full disk has room again
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +160,12 @@ class Journal:
         )
         self._reserve = body_log.Reserve(folder / "reserve", min(_LARGEST_RESERVE, room // 32))
         self._reserved = self._reserve.size
-        self._full: str | None = None
-        """Why the disk takes nothing; None while it does."""
-        self._over_bound = ""
-        """Why no further body is accepted although the disk is not full; empty if one is."""
-        self._is_behind = False
-        """The last changes could not be written."""
+        self._full: str | None = None  # why the disk takes nothing; None while it does
+        self._over_bound = ""  # why no further body is accepted although the disk is not full; empty if one is
+        self._is_behind = False  # the last changes could not be written
         self._checked_at = self._ask_again_at = 0.0
         self._known_room = 0
-        self._deleted: list[int] = []
-        """Bodies whose segments were deleted."""
+        self._deleted: list[int] = []  # bodies whose segments were deleted
         self._database_lock = threading.Lock()
         self._database = self._opened_database(min(_LARGEST_CHECKPOINT, room // 32), full_sync=full_sync)
         self._outgoing_sizes: dict[int, int] = {}

@@ -14,14 +14,11 @@ from goldspan.collector_processor.serving.admin import Sample
 
 _logger = logging.getLogger("goldspan.gateway")
 
-_BURST = 10.0
-"""Seconds of its rate that a tenant may send at once."""
+_BURST = 10.0  # seconds of its rate that a tenant may send at once
 _MAX_TENANTS = 10_000
 """Tenants whose rates are remembered, and clients whose refusals are: of those that were active last."""
-_LINE_INTERVAL = 60.0
-"""Seconds between two lines of the log about one client and one reason."""
-_MAX_LINES = 20
-"""Lines about refused clients in such a time: somebody may send from any number of addresses."""
+_LINE_INTERVAL = 60.0  # seconds between two lines of the log about one client and one reason
+_MAX_LINES = 20  # lines about refused clients in such a time: somebody may send from any number of addresses
 REFUSALS = tuple(
     status
     for status in RequestStatus

@@ -31,8 +31,7 @@ from goldspan.scoring.errors import SettingsError
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _DETAILS = "grpc-status-details-bin"
-_METADATA_OVERHEAD = 32
-"""What HTTP/2 counts for a header beside its name and value."""
+_METADATA_OVERHEAD = 32  # what HTTP/2 counts for a header beside its name and value
 _LONGEST_CONNECTION_SECONDS = 600
 """Then a connection is replaced, between two requests: one whose client reads no responses counts as never idle."""
 

@@ -40,15 +40,12 @@ from goldspan.mappers.readers.otlp_protobuf import fields
 
 _logger = logging.getLogger("goldspan.gateway")
 
-_BYTES = 2
-"""The wire type of messages and text."""
+_BYTES = 2  # the wire type of messages and text
 _LEAST_RECORD = 2
 _BYTES_A_RECORD = 32
 """What a record takes at least, on average, in a request of the largest size. The ids of a span take 28."""
-_LONGEST_NAME = 100
-"""Characters of the name that a client says of itself."""
-_MAX_SERIES = 2_000
-"""Counters of requests; what further tenants send is counted without their names."""
+_LONGEST_NAME = 100  # characters of the name that a client says of itself
+_MAX_SERIES = 2_000  # counters of requests; what further tenants send is counted without their names
 RETRY_AFTER_SECONDS = 1.0
 """Retry-After of a request that exceeds a limit. Requests take milliseconds, so a second is enough."""
 

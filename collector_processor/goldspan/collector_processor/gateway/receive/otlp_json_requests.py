@@ -59,10 +59,8 @@ _INTEGERS = {
 }
 """Bits of the integer types, and whether they are signed."""
 _SHOWN = 60
-_PART_BYTES = 64 << 10
-"""JSON text up to this size is decoded as a whole."""
-_PART_ITEMS = 4096
-"""Numbers or texts of one list that are converted at once."""
+_PART_BYTES = 64 << 10  # JSON text up to this size is decoded as a whole
+_PART_ITEMS = 4096  # numbers or texts of one list that are converted at once
 _STRING = rb'"(?:[^"\\]++|\\.)*+"?'
 _STRINGS = re.compile(_STRING, re.DOTALL)
 _UP_TO_NUMBER = re.compile(rb'([^"NI]*+(?:' + _STRING + rb'[^"NI]*+)*+)(NaN|Infinity|[NI]|\Z)', re.DOTALL)
@@ -207,12 +205,10 @@ class _Field(NamedTuple):
     """One field of a message: of a decoded value, and of a text that is too large to be decoded as a whole."""
 
     name: str
-    scalar: Callable[[Any], object] | None
-    """Converts a value that is neither a message nor a list."""
+    scalar: Callable[[Any], object] | None  # converts a value that is neither a message nor a list
     convert: Callable[[Any, ConvertedRequest, int], Any]
     """Returns the value as the message takes it. Arguments: value, what is left out, nesting depth."""
-    encode: Callable[[_Text, ConvertedRequest, int], bytes]
-    """Returns the field as protobuf, from its text."""
+    encode: Callable[[_Text, ConvertedRequest, int], bytes]  # returns the field as protobuf, from its text
 
 
 @cache
@@ -228,8 +224,7 @@ class _Message:
         self._new = GetMessageClass(descriptor)
         self.is_value, self.is_pair = descriptor.name == "AnyValue", descriptor.name == "KeyValue"
         self._fields: dict[str, _Field] | None = None
-        self._parts: type[msgspec.Struct] = msgspec.Struct
-        """The fields, each as text."""
+        self._parts: type[msgspec.Struct] = msgspec.Struct  # the fields, each as text
 
     def __call__(self, value: object, left_out: ConvertedRequest, depth: int) -> dict[str, Any]:
         if not is_dict(value):

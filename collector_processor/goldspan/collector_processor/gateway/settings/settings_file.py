@@ -26,11 +26,9 @@ _OF_KUBERNETES = re.compile(
     r"GOLDSPAN_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)\w*)?)"
 )
 """What Kubernetes sets for services whose names begin with goldspan."""
-_NEAR = 0.9
-"""How near a misspelt name is, of 1: one or two letters."""
+_NEAR = 0.9  # how near a misspelt name is, of 1: one or two letters
 _SECRET_FIELDS = frozenset({"api_key", "headers", "options", "public_key", "secret_key", "token", "tokens"})
-_PAIRS = frozenset({"headers", "options"})
-"""Mappings that a variable holds as `name=value,name=value`."""
+_PAIRS = frozenset({"headers", "options"})  # mappings that a variable holds as `name=value,name=value`
 _MAX_SHOWN = 60
 _EXPECTED = {
     "bool_parsing": "true or false",

@@ -58,8 +58,7 @@ _NAMES_ERROR = regex(
     re.IGNORECASE | re.DOTALL,
 )
 _MOST_OBJECTS = 12
-_LONGEST_RESULT = 1 << 14
-"""Characters of a result that is looked into; of a longer one, only the beginning is."""
+_LONGEST_RESULT = 1 << 14  # characters of a result that is looked into; of a longer one, only the beginning is
 _SCALARS = (str, bytes, int, float)
 _ENVELOPES = frozenset({"content", "contents", "data", "output", "outputs", "result", "results", "response", "value"})
 
@@ -72,10 +71,8 @@ class _Key(NamedTuple):
     error: bool
     outcome: bool
     session: bool
-    messages: bool
-    """Messages may be in it."""
-    list: str = ""
-    """The part before a number, where the key is numbered; `number` and `leaf` are what follows."""
+    messages: bool  # messages may be in it
+    list: str = ""  # the part before a number, where the key is numbered; `number` and `leaf` are what follows
     number: int = 0
     leaf: str = ""
 

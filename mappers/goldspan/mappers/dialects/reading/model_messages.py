@@ -196,10 +196,8 @@ _REQUEST_MARKS = (
     *("tool_call", "toolCall", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName"),
     *("toolRequest", "ToolCall", '"function"'),
 )
-_OPENING = re.compile(r'\[\s*(\{"\w+")')
-"""How the first message begins; one writer begins them all alike."""
-_LONGEST_COUNTED = 1 << 20
-"""Characters of a history whose user messages are counted: it is parsed once for each turn."""
+_OPENING = re.compile(r'\[\s*(\{"\w+")')  # how the first message begins; one writer begins them all alike
+_LONGEST_COUNTED = 1 << 20  # characters of a history whose user messages are counted: it is parsed once for each turn
 
 
 class InputEnd(NamedTuple):

@@ -143,13 +143,11 @@ REDACTION_TOKENS = frozenset(
 )
 """Texts that replace a hidden value. A dialect may add its own."""
 
-_SCRUBBED = "[Scrubbed due to"
-"""How Logfire begins what it hides."""
+_SCRUBBED = "[Scrubbed due to"  # how Logfire begins what it hides
 _CUT_MARKS = ("...", "\N{HORIZONTAL ELLIPSIS}", "[truncated]", "<truncated>", "(truncated)", "[TRUNCATED]")
 _LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _SCALARS = frozenset({str, int, float, bool, type(None), bytes})
-_MAX_DEPTH = 100
-"""How deeply values are read, and searched for what is hidden."""
+_MAX_DEPTH = 100  # how deeply values are read, and searched for what is hidden
 
 
 def is_redacted(text: str, tokens: frozenset[str] = REDACTION_TOKENS) -> bool:
