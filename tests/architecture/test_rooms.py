@@ -146,7 +146,7 @@ LAYERS = (
         "side_thread",
         "otlp_signals",
         "server_urls",
-        "whole_files",
+        "atomic_files",
     },
     {"http_client"},
     {"emit"},
