@@ -14,6 +14,7 @@ from goldspan.scoring.grounding.quantities import as_number, quantities_of, same
 from goldspan.scoring.grounding.words import letters_in, normalised, words_of
 from goldspan.scoring.json_values import is_mapping, is_number, is_sequence, shown
 from goldspan.scoring.matchers import matcher
+from goldspan.scoring.patterns import regex
 from goldspan.scoring.sessions import WORD_WITH_SIGNS, EarlierCalls, JsonValue
 
 _LONGEST_TEXT = 100_000
@@ -97,9 +98,12 @@ class WrittenText:
         yield from (str(whole) for day in self.days if (whole := day.whole()) is not None)
 
 
+_BETWEEN = regex(r"[\W_]+")
+
+
 def squashed(text: str) -> str:
     """Return the letters and digits of a text alone, without case."""
-    return "".join(char for char in text if char.isalnum()).casefold()
+    return _BETWEEN.sub("", text).casefold()
 
 
 def _form(token: str) -> str:
