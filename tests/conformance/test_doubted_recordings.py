@@ -6,10 +6,10 @@ import pytest
 
 from conformance import recordings
 
-DOUBTED: dict[str, dict[str, set[str]]] = {}
-"""By recording the codes of its doubts by fact. None is in doubt now; one that will be is to be true, and said here."""
-SILENT = {"openai-agents-otel-genai-denied", "py-langchain-monocle"}
-"""Read wrongly, and not doubted: the first is a known gap, and of the second no turn is recognised, which is said."""
+DOUBTED: dict[str, dict[str, set[str]]] = {"openai-agents-otel-genai-denied": {"calls": {"ran_in_another_turn"}}}
+"""By recording the codes of its doubts by fact. Each is true: the first recording is a known gap, read wrongly."""
+SILENT = {"py-langchain-monocle"}
+"""Read wrongly, and not doubted: no turn is recognised, which is said."""
 
 
 @pytest.mark.every_recording

@@ -401,8 +401,10 @@ class RepeatEntry(_Entry):
 class _WithCalls(_Entry):
     """A turn or a golden: calls, or alternatives to choose from."""
 
-    calls: Calls = []  # the calls expected here; none: nothing is expected
-    any_of: Alternatives = []  # lists of calls, any of which is right, in the place of `calls`; the best counts
+    calls: Calls = []
+    """the calls expected here; none: nothing is expected"""
+    any_of: Alternatives = []
+    """lists of calls, any of which is right, in the place of `calls`; the best counts"""
     call_counts: Annotated[dict[str, golden_file_values.Count], Field(min_length=1)] = {}
     """how often tools should be called, for metrics that count: {search: 2, book: "<= 1"}"""
 
