@@ -439,12 +439,16 @@ def page(results: dict[str, Any]) -> str:
 
 
 def _folded(rows: Rows) -> Iterator[list[str]]:
-    """Yield the rows, each without what it begins with, up to a colon, as the row above does."""
-    above = ""
-    for first, *rest in rows:
+    """Yield the rows without what the row above has: what it begins with, up to a colon, and then its last columns."""
+    above: list[str] = [""]
+    for first, value, *rest in rows:
         title, colon, name = first.partition(": ")
-        yield [f"... {name}" if colon and title == above else first, *rest]
-        above = title
+        if colon and title == above[0]:
+            same = [one == other for one, other in zip(rest, above[1:], strict=True)]
+            yield [f"... {name}", value, *("" if all(same) else one for one in rest)]
+        else:
+            yield [first, value, *rest]
+        above = [title, *rest]
 
 
 def _row(cells: Iterable[str]) -> str:
