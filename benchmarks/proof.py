@@ -440,15 +440,13 @@ def page(results: dict[str, Any]) -> str:
 
 def _folded(rows: Rows) -> Iterator[list[str]]:
     """Yield the rows without what the row above has: what it begins with, up to a colon, and then its last columns."""
-    above: list[str] = [""]
-    for first, value, *rest in rows:
+    above: list[str] = []
+    for first, *values in rows:
         title, colon, name = first.partition(": ")
-        if colon and title == above[0]:
-            same = [one == other for one, other in zip(rest, above[1:], strict=True)]
-            yield [f"... {name}", value, *("" if all(same) else one for one in rest)]
-        else:
-            yield [first, value, *rest]
-        above = [title, *rest]
+        begun = bool(colon) and [title] == above[:1]
+        shared = begun and values[1:] == above[2:]
+        yield [f"... {name}" if begun else first, *values[:1], *("" if shared else one for one in values[1:])]
+        above = [title, *values]
 
 
 def _row(cells: Iterable[str]) -> str:
