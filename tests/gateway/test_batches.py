@@ -23,6 +23,7 @@ from goldspan.collector_processor.gateway.interfaces import (
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError
 from goldspan.collector_processor.gateway.pipeline import GatewayPipeline
 from goldspan.collector_processor.gateway.settings.sections import Backoff, PipelineSettings
+from goldspan.collector_processor.gateway.worker import ReceivedBody
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.goldens import GoldenIndex
 from rigs.gateway_rig import one_span
@@ -151,3 +152,29 @@ def test_items_rejected_of_a_batch_are_counted_once_and_all_of_it_is_kept(tmp_pa
     assert pipeline.worker.outbox.rejected[Signal.TRACES] == 3 * len(downstream.requests)
     kept = [path.read_bytes() for path in (tmp_path / "letters").glob("*.pb")]
     assert sorted(kept) == sorted(BODIES)
+
+
+def test_a_gateway_waits_after_a_request_that_took_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looked at its clock again and again until the next request came."""
+    looks = 0
+
+    def now() -> float:
+        nonlocal looks
+        looks += 1
+        return time.time()
+
+    settings = PipelineSettings(engine=QUICK, batch_delay=0.1, backoff=SOON)
+    pipeline = GatewayPipeline(GoldenIndex(()), Downstream(), settings, now=now)
+    receive = pipeline.worker.receive
+
+    def receive_slowly(received: ReceivedBody, at: float) -> None:
+        time.sleep(0.4)
+        receive(received, at)
+
+    monkeypatch.setattr(pipeline.worker, "receive", receive_slowly)
+    send(pipeline, BODIES[0])
+    until(lambda: pipeline.worker.outbox.delivered[Signal.TRACES] == 1)
+    before = looks
+    time.sleep(0.3)
+    assert looks - before < 1_000
+    assert pipeline.drain(20.0)

@@ -390,7 +390,8 @@ class GatewayPipeline:
         if self.worker.is_busy or self._is_time_to_receive():
             return 0.0
         now = self._now()
-        pause = _TICK if self._receive_at is None else self._receive_at - now
+        # Where the last request that waited was received, the time until which it might wait says nothing.
+        pause = self._receive_at - now if self._arrived and self._receive_at is not None else _TICK
         return max(0.0, min(pause, self._next_commit - now) if self._noted else pause)
 
     def _arrive(self, work: ReceivedBody | Callable[[float], object], *, at_once: bool = False) -> None:
