@@ -41,7 +41,7 @@ SERVERS = {
 HOOK = "from goldspan.collector_processor import flush_at_worker_exit as worker_exit\n"
 
 
-def lost_by(server: str, door: str, folder: Path) -> tuple[int, int, Counter[str]]:
+def lost_by(server: str, door: str, folder: Path, stops: str = "server") -> tuple[int, int, Counter[str]]:
     """Serve requests, stop the server, and return tool spans ended, those that did not arrive, and what arrived."""
     module = server.split(maxsplit=1)[0]
     pytest.importorskip(module, reason=f"{module} is not installed: make test installs it")
@@ -86,7 +86,9 @@ def lost_by(server: str, door: str, folder: Path) -> tuple[int, int, Counter[str
             for client in clients:
                 client.start()
             time.sleep(SECONDS)
-            process.send_signal(signal.SIGTERM)
+            told = [process.pid] if stops == "server" else workers_of(process.pid)
+            for one in told:
+                os.kill(one, signal.SIGTERM)
             time.sleep(0.5)
             stopped.set()
             for client in clients:
@@ -99,6 +101,19 @@ def lost_by(server: str, door: str, folder: Path) -> tuple[int, int, Counter[str
     return ended, ended - arrived["execute_tool"], arrived
 
 
+def workers_of(server: int) -> list[int]:
+    """The processes of the workers. A spawned child that keeps track of shared memory ignores the signal."""
+    return [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds workers in /proc, which Linux alone has")
+def test_a_worker_that_is_ended_by_the_signal_loses_nothing(tmp_path: Path) -> None:
+    """hypercorn ends those so that are still shutting down when the first one is gone."""
+    ended, lost, _ = lost_by("hypercorn", "hooked", tmp_path, stops="workers")
+    assert ended > 20
+    assert lost <= 0
+
+
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_worker_that_is_told_to_stop_loses_nothing_with_one_line(server: str, tmp_path: Path) -> None:
     ended, lost, _ = lost_by(server, "hooked", tmp_path)
@@ -107,7 +122,8 @@ def test_a_worker_that_is_told_to_stop_loses_nothing_with_one_line(server: str, 
 
 
 @pytest.mark.parametrize("knows_lifespan", [True, False])
-def test_the_lifespan_of_the_application_stays_its_own(knows_lifespan: bool) -> None:
+def test_the_lifespan_of_the_application_stays_its_own(knows_lifespan: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stop_signal, "_is_watched", True)  # the signal of this process stays as it is
     seen: list[str] = []
     inner = Inner()
     provider = TracerProvider(shutdown_on_exit=False)

@@ -3,7 +3,8 @@
 uvicorn handles SIGTERM, and a moment later ends its workers by the signal itself: no exit handler runs. A plain
 processor loses what waits in its queue. goldspan holds spans longer, so it would lose more. Where a host handles the
 signal, spans are flushed by a thread, and the host's handler is called at most a second later than it would be. Where
-no handler is installed, none is added.
+no handler is installed, none is added, unless the application says that it is served: hypercorn ends the workers that
+are still shutting down when the first one is gone.
 """
 
 from __future__ import annotations
@@ -25,24 +26,38 @@ _told, _flushed = SimpleQueue[None](), SimpleQueue[None]()
 _is_watched = False
 
 
-def flush_when_stopped(flush: Callable[[], object]) -> None:
-    """Call `flush` again and again once the host is told to stop. For the main thread; in others it does nothing."""
+def flush_when_stopped(flush: Callable[[], object], unhandled: float | None = None) -> None:
+    """Call `flush` again and again once the host is told to stop. For the main thread; in others it does nothing.
+
+    Where the signal is not handled, it ends the process after the first flush, or after `unhandled` seconds. With None
+    it is left alone.
+    """
     global _is_watched  # noqa: PLW0603 - there is one handler in a process
     if _is_watched or threading.current_thread() is not threading.main_thread():
         return
     hosts = signal.getsignal(signal.SIGTERM)
+    wait = _WAIT
+    if hosts == signal.SIG_DFL and unhandled is not None:
+        hosts, wait = _end, unhandled
     if not callable(hosts):
         return
 
     def handle(number: int, frame: FrameType | None) -> object:
         _told.put(None)
         with suppress(Empty):
-            _flushed.get(timeout=_WAIT)
+            _flushed.get(timeout=wait)
         return hosts(number, frame)
 
     signal.signal(signal.SIGTERM, handle)
     threading.Thread(target=_flush_when_told, args=(flush,), name="goldspan-stop", daemon=True).start()
     _is_watched = True
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """End the process as the signal does where nothing handles it."""
+    del frame
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
 
 
 def _flush_when_told(flush: Callable[[], object]) -> None:
