@@ -8,11 +8,22 @@ from typing import Any
 
 import pytest
 
+from goldspan.collector_processor.engine.trace_machine import EngineSettings
+from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.receive.otlp_json_requests import json_to_protobuf
+from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
 from goldspan.collector_processor.otlp_signals import Signal
+from goldspan.collector_processor.stream.stage_interface import StreamContext
 from goldspan.mappers.readers.files import views
-from goldspan.mappers.spans import SpanView
+from goldspan.mappers.spans import LostSpan, SpanView
 from goldspan.scoring.errors import Problem
+from goldspan.scoring.goldens import load_goldens
+from goldspan.scoring.run import scorer_of
+from rigs.every_door import LONG, by_replay, without_places
+from rigs.pipeline_rig import Said, newest, run
+from rigs.stream_rig import Stream
+from rigs.trace_requests import attribute as text_attribute
+from rigs.trace_requests import turn_request
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 GOOD: dict[str, Any] = {"traceId": TRACE, "spanId": SPAN, "name": "good", "startTimeUnixNano": "5", "kind": 3}
@@ -82,7 +93,8 @@ def seen(view: SpanView) -> dict[str, Any]:
 
 def read(source: Any) -> tuple[list[dict[str, Any]], int]:
     problems: list[Problem] = []
-    return [seen(view) for view in views(source, problems.append) if isinstance(view, SpanView)], len(problems)
+    found = [view for view in views(source, problems.append) if isinstance(view, SpanView)]
+    return [seen(view) for view in found if not isinstance(view, LostSpan)], len(problems)
 
 
 def readings(bad: Any, folder: Path) -> tuple[list[tuple[list[dict[str, Any]], int]], list[dict[str, Any]], int, int]:
@@ -120,3 +132,72 @@ def test_a_record_without_usable_ids_is_left_out_and_counted(mistake: str, tmp_p
     replayed, forwarded, rejected, bad_fields = readings(DROPPED[mistake], tmp_path)
     assert replayed == [(forwarded, 1)] * 2
     assert (len(forwarded), rejected, bad_fields) == (1, 1, 0)
+
+
+# What becomes of a session one of whose spans cannot be read.
+
+GOLDENS = load_goldens(
+    {
+        "golden_set": "g",
+        "goldens": [
+            {"session": name, "turns": [{"calls": [{"name": "f", "args": {"x": 1}}, {"name": "g", "args": {"y": 2}}]}]}
+            for name in ("s", "other")
+        ],
+    }
+)
+CALLS = (("f", {"x": 1}), ("g", {"y": 2}))
+WRONG: tuple[Any, ...] = ("x", -1, 3.5, True, [3], {"a": 1}, "12345678901234")
+FIELDS = (*GOOD, "parentSpanId", "endTimeUnixNano", "flags", "status", "events", "links", "attributes")
+SLIGHT = [(field, value) for field in FIELDS for value in WRONG]
+
+
+def one_call_spoilt(field: str, value: Any) -> dict[str, Any]:
+    """Two sessions of two calls; one call of the first says its session, and has this in a field."""
+    document, innocent = turn_request("s", *CALLS), turn_request("other", *CALLS)
+    spoilt = document["resourceSpans"][0]["scopeSpans"][0]["spans"][1]
+    spoilt["attributes"].append(text_attribute("gen_ai.conversation.id", "s"))
+    spoilt[field] = value
+    return {"resourceSpans": document["resourceSpans"] + innocent["resourceSpans"]}
+
+
+def by_gateway(body: bytes) -> Said:
+    engine = EngineSettings(settle=LONG, hold_timeout=LONG, run_idle=LONG, caller_timeout=LONG)
+    request = ExportRequest(Signal.TRACES, body)
+    return without_places(newest(run([request], GOLDENS, PipelineSettings(engine=engine)).events()))
+
+
+def incomplete(said: Said) -> dict[str, set[bool]]:
+    """Whether the results of each session are marked as incomplete."""
+    found: dict[str, set[bool]] = {}
+    for one in said.values():
+        found.setdefault(one["gen_ai.conversation.id"], set()).add(one.get("tool_parameter_match.incomplete", False))
+    return found
+
+
+@pytest.mark.parametrize(("field", "value"), SLIGHT)
+def test_a_span_that_is_left_out_is_said_by_the_results_of_its_session(field: str, value: Any) -> None:
+    """In a replay an id may be any text; the gateway forwards ids of bytes, and rejects such a span."""
+    document = one_call_spoilt(field, value)
+    converted = json_to_protobuf(Signal.TRACES, json.dumps(document).encode())
+    replayed, judged = by_replay([document], GOLDENS, scorer_of()), by_gateway(converted.body)
+    is_id = field in {"traceId", "spanId", "parentSpanId"}
+    assert bool(converted.rejected) is is_id
+    assert incomplete(judged) == {"s": {is_id}, "other": {False}}
+    if not (is_id and isinstance(value, str)):
+        assert judged == replayed
+
+
+@pytest.mark.parametrize("field", ["traceId", "spanId"])
+def test_it_is_said_whenever_it_comes(field: str) -> None:
+    """Before all other spans, or when the session was scored."""
+    document = one_call_spoilt(field, 5)
+    spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    alone = {"resourceSpans": [{"scopeSpans": [{"spans": [spans.pop(1)]}]}]}
+    for documents in ([alone, document], [document, alone]):
+        bodies = [json_to_protobuf(Signal.TRACES, json.dumps(one).encode()).body for one in documents]
+        assert incomplete(by_replay(documents, GOLDENS, scorer_of()))["s"] == {True}
+        assert incomplete(by_gateway(b"".join(bodies)))["s"] == {True}
+        if field == "spanId":  # a stream has a trace in one of its partitions, and would not know in which a session
+            stream = Stream(StreamContext.of(GOLDENS, EngineSettings(scorer=scorer_of())), seed=1)
+            stream.run(stream.put(ExportRequest(Signal.TRACES, body) for body in bodies))
+            assert incomplete(stream.said())["s"] == {True}

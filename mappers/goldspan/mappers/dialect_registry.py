@@ -54,6 +54,7 @@ from goldspan.mappers.spans import (
     Encodable,
     EncodedSpan,
     LogView,
+    LostSpan,
     Markers,
     PlainSpans,
     RecordView,
@@ -129,6 +130,8 @@ _SCORED = frozenset(
 )
 _SCALARS = (str, int, float)
 _MAX_RESOURCES = 256
+_LOST = "lost"
+"""The id of all spans of a trace that cannot be read."""
 _MAX_PLANS = 4096
 _BUILT_IN_TABLES = frozenset(id(one) for one in built_in_dialects() if type(one) is DialectTable)
 """These never raise, so their reading may be deferred."""
@@ -228,7 +231,11 @@ class DialectRegistry:
         most of it never is.
         """
         try:
+            is_lost = isinstance(view, LostSpan)
             view, plan = self._planned(view)
+            if is_lost:
+                sessions = () if view.trace_id else self._facts(view, plan, content=False).session_keys
+                return SpanFacts(view.trace_id, _LOST, "", 0, 0, session_keys=sessions, lost=True)
             if not plan.marked:
                 facts = self._skeleton(view)
                 is_plain = self.markers.are_plain(view.attributes)

@@ -312,6 +312,8 @@ class SpanFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """What its values say, whatever a dialect read of them."""
     look: SpanLook | None = None
     """What it says by its shape, where no table reads it, or not all of it."""
+    lost: bool = False
+    """It stands for a span that could not be read, so that its trace, or else its session, is incomplete."""
 
     @property
     def ref(self) -> SpanRef:

@@ -107,6 +107,10 @@ class DecodedSpan(Struct, frozen=True, gc=False):
     resource: ResourceView = ResourceView(NO_ATTRIBUTES)
 
 
+class LostSpan(DecodedSpan, frozen=True, gc=False):
+    """Stands for a span that cannot be read: its trace id, or else the attributes that may name its session."""
+
+
 class EncodedSpan(Struct, frozen=True, gc=False):
     """A span as bytes, without the request around it. It is read when someone asks for its content."""
 

@@ -70,6 +70,10 @@ class Envelope(NamedTuple):
     scope: bytes
 
 
+LOST = Envelope(b"", b"lost")
+"""Of what is known of spans that could not be read."""
+
+
 class SpanGroup(NamedTuple):
     """The spans of one scope of one resource."""
 
@@ -93,7 +97,7 @@ def split_request(body: bytes) -> list[SpanGroup] | None:
         resource_spans.ClearField("scope_spans")
         resource: bytes = resource_spans.SerializeToString()
         groups += [SpanGroup(Envelope(resource, scope), spans) for scope, spans in found]
-    return groups
+    return [*groups, SpanGroup(LOST, list(request.lost_spans))] if request.lost_spans else groups
 
 
 def join_request(groups: Iterable[SpanGroup]) -> bytes:
@@ -107,6 +111,9 @@ def join_request(groups: Iterable[SpanGroup]) -> bytes:
     scopes: dict[Envelope, Any] = {}
     for envelope, spans in groups:
         if not spans:
+            continue
+        if envelope == LOST:
+            request.lost_spans.extend(spans)
             continue
         scope = scopes.get(envelope)
         if scope is None:
@@ -515,7 +522,8 @@ class TraceSelection:
         for group, traces, is_bare in zip(groups, by_group, bare, strict=True):
             for trace, spans in traces.items():
                 of_interest = found is None or trace in found
-                if (of_interest if trace in unwanted else is_marked) or is_open(trace):
+                is_lost = group.envelope == LOST and not trace
+                if (of_interest if trace in unwanted else is_marked) or is_open(trace) or is_lost:
                     part = SpanGroup(group.envelope, spans)
                     if (batch := batches.get(trace)) is None:
                         batch = batches[trace] = _EncodedTrace(self, trace, [part], of_interest=of_interest)

@@ -118,6 +118,9 @@ class Engine:
         """Feed one span. True: a door that writes scores on spans should hold it until an output releases it."""
         now = self._tick(now)
         self.stats.spans += 1
+        if fact.lost and not fact.trace_id:
+            self._note_lost_span(fact)
+            return False
         if not (fact.trace_id and fact.span_id):
             fact = without_ids(fact, self._without_ids)
             self._without_ids += 1
@@ -131,7 +134,7 @@ class Engine:
             self.stats.repeated += 1
             return False
         content = 0 if self.settings.max_content is None else self._content_of(fact, old)
-        self._changed(trace, now, old is None, content)
+        self._changed(trace, now, old is None and not fact.lost, content)
         if not self.settings.holds:
             self._evict_excess(now)
             return False
@@ -144,6 +147,13 @@ class Engine:
             trace.held.append(fact.ref)
         self._evict_excess(now)
         return hold
+
+    def _note_lost_span(self, fact: SpanFacts) -> None:
+        """Note that a session lacks a span, whatever its trace."""
+        for _, session_id in fact.session_keys[:1]:
+            if not self._store.lost_calls(session_id):
+                self._store.note_loss(session_id, calls=True)
+                self._to_score.setdefault(session_id, set())
 
     def feed_plain(self, groups: Iterable[PlainSpanFacts], now: float) -> None:
         """Feed plain spans, each group of one trace; all of them have ids."""
@@ -474,6 +484,7 @@ class Engine:
             if self.side.is_busy or not self.side.may_start:
                 return False
             part_of = {trace.trace_id: self._part(session_id, trace.trace_id) for trace in traces}.get
+        incomplete = incomplete or bool(self._store.lost_calls(session_id))
         flags = {"complete": complete, "flushed": flushed, "incomplete": incomplete}
         self.side.run(size, (session_id,), partial(self._scorer.score, session, part_of, output, **flags))
         return True

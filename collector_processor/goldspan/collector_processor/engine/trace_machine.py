@@ -127,6 +127,11 @@ class TraceRecords:
     def add(self, record: Record | PlainSpanFacts) -> bool:
         """Add a record; False: it came before, and is no newer version."""
         keys: Iterable[tuple[str, str]] = ()
+        if isinstance(record, SpanFacts) and record.lost:
+            if self.lost:
+                return False
+            self.lost, self.fragments = True, None
+            return True
         if isinstance(record, SpanFacts):
             old = self.spans.get(record.span_id)
             if old is not None and not record.supersedes(old):

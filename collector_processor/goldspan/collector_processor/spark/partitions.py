@@ -135,6 +135,8 @@ class BoundedTrace:
         for record in chunk.records:
             named = record
             if isinstance(record, SpanFacts) and not trace.trace_id:
+                if record.lost:
+                    continue  # its session may be in any partition
                 named = without_ids(record, len(trace.spans))
             if trace.has_room(named, self._most):
                 trace.add(named)

@@ -6,12 +6,14 @@ facts -> one version of each span -> trace trees -> fragments -> turns -> runs
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
+
+from msgspec.structs import replace
 
 from goldspan.mappers.assembly.runs import DEFAULT_ASSEMBLY, AssemblySettings, SessionTurns
 from goldspan.mappers.assembly.trace_reading import TraceReading, without_ids
 from goldspan.mappers.assembly.turn_fragments import Fragment
-from goldspan.mappers.span_facts import LogFacts, Record
+from goldspan.mappers.span_facts import LogFacts, Record, SpanFacts
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.sessions import Session
 
@@ -24,8 +26,12 @@ def assemble(
     """Rebuild every session, one value for each run, in the order of time. The order of `records` never matters."""
     traces: dict[str, TraceReading] = defaultdict(TraceReading)
     logs = set[tuple[str, str]]()
+    lost = set[str]()
     nameless = 0
     for record in records:
+        if isinstance(record, SpanFacts) and record.lost:
+            lost.update([record.trace_id] if record.trace_id else [value for _, value in record.session_keys[:1]])
+            continue
         if isinstance(record, LogFacts):
             notes: tuple[LogFacts, ...] = (record,)
         else:
@@ -48,4 +54,10 @@ def assemble(
             turns.put(trace_id, fragments)
         runs += turns.runs()
     runs.sort(key=lambda run: run[0].order)
-    return [session for _, session in runs]
+    return [_marked(session, lost) if lost else session for _, session in runs]
+
+
+def _marked(run: Session, lost: Set[str]) -> Session:
+    """Return a run that is incomplete if a span of it, or of a trace of it, could not be read."""
+    known = {run.id, *(trace_id for turn in run.turns for trace_id in turn.trace_ids)}
+    return run if lost.isdisjoint(known) else replace(run, incomplete=True)

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from goldspan.mappers.readers.problems import BAD_RECORD, BAD_SPAN, OnProblem, describe
-from goldspan.mappers.spans import DecodedSpan, EventView, LogView, RecordView, ResourceView, SpanView
+from goldspan.mappers.spans import DecodedSpan, EventView, LogView, LostSpan, RecordView, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence, shown
 from goldspan.scoring.sessions import SpanRef
@@ -23,7 +23,7 @@ from goldspan.scoring.sessions import SpanRef
 #     "kind": "FOO"  true  [3]                          unreadable: BadValueError
 #
 # A field that cannot be read is left out and counted, and its record is kept. A record whose ids cannot be read, or
-# that is no object, is left out itself.
+# that is no object, is left out itself. Of such a span a `LostSpan` remains, where its trace or its session is known.
 
 _MAX_DIGITS = 40
 _DIGITS_OF_NOW = 19  # of nanoseconds from 2001 to 2286
@@ -467,7 +467,7 @@ class JsonReader:
         )
 
     def span(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> SpanView | None:
-        """Return one span of this scope and resource; None if its ids cannot be read."""
+        """Return one span of this scope and resource; if its ids cannot be read, what is known of it."""
         self.records += 1
         trace_id, span_id = _ids(raw)
         parent_id = _either(raw, "parentSpanId", "parent_span_id")
@@ -480,7 +480,8 @@ class JsonReader:
         if not (is_usual and _are_usual(parent_id, flags, status, events, links)) and not self._is_usable(
             raw, _SPAN_FIELDS, "span", source
         ):
-            return None
+            attributes = {} if trace_id else decode_attributes(raw.get("attributes"))
+            return LostSpan(trace_id, "", attributes=attributes) if trace_id or attributes else None
         return DecodedSpan(
             trace_id,
             span_id,

@@ -21,6 +21,7 @@ from goldspan.mappers.spans import (
     ENTRY_KINDS,
     EventView,
     LogView,
+    LostSpan,
     MarkedView,
     Markers,
     PlainSpans,
@@ -45,13 +46,15 @@ _BYTES, _STRING, _BOOL = _Type.TYPE_BYTES, _Type.TYPE_STRING, _Type.TYPE_BOOL
 _INT32, _INT64, _DOUBLE = _Type.TYPE_INT32, _Type.TYPE_INT64, _Type.TYPE_DOUBLE
 _FIXED32, _FIXED64 = _Type.TYPE_FIXED32, _Type.TYPE_FIXED64
 
+LOST_SPANS = 1900
+"""A field of a request that only goldspan writes and reads: what is known of spans that OTLP/JSON held unreadably."""
 _MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
     # Field numbers and types as in the files named above; a list is a repeated field, a text the name of a message.
-    "TracesData": {"resource_spans": (1, ["ResourceSpans"])},
+    "TracesData": {"resource_spans": (1, ["ResourceSpans"]), "lost_spans": (LOST_SPANS, ["Span"])},
     "ResourceSpans": {"resource": (1, _BYTES), "scope_spans": (2, ["ScopeSpans"])},
     "ScopeSpans": {"scope": (1, _BYTES), "spans": (2, ["Span"])},
     # The same with only whole spans declared. All else is kept as unknown fields, to be forwarded.
-    "UnreadSpans": {"resource_spans": (1, ["UnreadResourceSpans"])},
+    "UnreadSpans": {"resource_spans": (1, ["UnreadResourceSpans"]), "lost_spans": (LOST_SPANS, [_BYTES])},
     "UnreadResourceSpans": {"scope_spans": (2, ["UnreadScopeSpans"])},
     "UnreadScopeSpans": {"spans": (2, [_BYTES])},
     "Span": {
@@ -305,6 +308,10 @@ class ProtobufReader:
                     yield ProtobufSpan(span, scope_name, resource, self)
             if plain:
                 yield PlainSpans(plain, _skeleton, resource)
+        for span in request.lost_spans:
+            yield LostSpan(
+                hex_bytes(span.trace_id), "", attributes=UndecodedAttributes(self.keyed(span.attributes), self.value)
+            )
 
     def _log(self, raw: bytes, scope_name: str, resource: ResourceView) -> LogView:
         record = self.parsed("LogRecord", raw)

@@ -29,6 +29,7 @@ from google.protobuf.message_factory import GetMessageClass
 from goldspan.collector_processor.emit.otlp_encoding import encoded_field, varint
 from goldspan.collector_processor.otlp_signals import REQUEST_MESSAGES, Signal
 from goldspan.mappers.readers import otlp_json
+from goldspan.mappers.readers.otlp_protobuf import message_class
 from goldspan.scoring.json_values import is_dict, is_list
 
 JSON_BYTES_A_VALUE = 8
@@ -107,6 +108,8 @@ class ConvertedRequest:
     """Fields of other records."""
     message: str = ""
     """The first of both, with its path in the request."""
+    lost: dict[bytes, None] = field(default_factory=dict[bytes, None])
+    """What is known of rejected spans, encoded: `LOST_SPANS` of the body."""
     path: list[str] = field(default_factory=list[str])
     """The lists of records around the current value, each with the index of its item."""
 
@@ -134,6 +137,8 @@ def json_to_protobuf(signal: Signal, text: bytes, max_values: int | None = None)
         raise InvalidRequest(str(error)) from None
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"not JSON: {error}") from None
+    if converted.lost:
+        converted.body += message_class("UnreadSpans")(lost_spans=list(converted.lost)).SerializeToString()
     return converted
 
 
@@ -367,7 +372,7 @@ class _MessageList:
             try:
                 converted.append(read(item, left_out, depth + 1))
             except _InvalidValue as error:
-                self._leave_out(index, error, left_out)
+                self._leave_out(index, error, left_out, item)
             if self._are_records:
                 left_out.path.pop()
         return converted
@@ -395,21 +400,48 @@ class _MessageList:
         try:
             return encoded_field(self._tag, self._message.encode_text(text, left_out, depth + 1))
         except _InvalidValue as error:
-            self._leave_out(index, error, left_out)
+            self._leave_out(index, error, left_out, text)
             return b""
         finally:
             if self._are_records:
                 left_out.path.pop()
 
-    def _leave_out(self, index: int, error: _InvalidValue, left_out: ConvertedRequest) -> None:
+    def _leave_out(self, index: int, error: _InvalidValue, left_out: ConvertedRequest, item: object) -> None:
         if self._are_records:
             left_out.rejected += 1
+            if self._name == "spans" and (lost := self._known_of(item)):
+                left_out.lost[lost] = None
         elif error.is_fatal:
             raise error.within(f"[{index}]") from None
         else:
             left_out.bad_fields += 1
             error.within(f".{self._json_name}[{index}]")
         left_out.add(error)
+
+    def _known_of(self, span: object) -> bytes:
+        """Return the trace id of a span that cannot be read, or else its attributes; of a large one only the former."""
+        if isinstance(span, bytes | msgspec.Raw):
+            try:
+                span = _loads(span) if _size(span) <= _PART_BYTES else _ids_of(span)
+            except (ValueError, RecursionError):
+                return b""
+        if not is_dict(span):
+            return b""
+        for names in (("traceId", "trace_id"), ("attributes",)):
+            try:
+                known = self._message.encode({name: span.get(name) for name in names}, ConvertedRequest(), 1)
+            except _InvalidValue:
+                continue
+            if known:
+                return known
+        return b""
+
+
+_Ids = msgspec.defstruct("_Ids", [("traceId", Any, None), ("trace_id", Any, None)])
+
+
+def _ids_of(span: _Text) -> dict[str, Any]:
+    return msgspec.structs.asdict(msgspec.json.decode(span, type=_Ids))
 
 
 def _parts(items: list[msgspec.Raw]) -> Iterator[tuple[int, int]]:
