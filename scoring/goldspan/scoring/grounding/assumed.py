@@ -52,11 +52,10 @@ _MOST_COMPANIONS = 12
 _MOST_UNREAD = 100  # a larger number that was not read is written in digits
 
 
-def assumed(leaf: Leaf, conversation: Conversation, passages: int, *, is_choice: bool) -> Origin | None:
+def assumed(leaf: Leaf, said: SaidByPeople, *, is_choice: bool) -> Origin | None:
     """Return why an agent may have chosen a value; none if what was said is all that it can come from."""
-    said = _Said(conversation, passages)
     if isinstance(leaf.value, (int, float)):
-        why = next(filter(None, (rule(leaf, leaf.value, said) for rule in _RULES_OF_NUMBERS)), None)
+        why = next((why for rule in _RULES_OF_NUMBERS if (why := rule(leaf, leaf.value, said))), None)
     else:
         text = text_of_leaf(leaf.value)
         why = (
@@ -66,11 +65,11 @@ def assumed(leaf: Leaf, conversation: Conversation, passages: int, *, is_choice:
             or _place_left_open(text, said)
         )
         if not why:
-            return _called_otherwise(text, conversation, passages)
+            return _called_otherwise(text, said.conversation, said.passages)
     return Origin(Kind.ASSUMED, why) if why else None
 
 
-class _Said:
+class SaidByPeople:
     """What people said before a call, as far as it was understood."""
 
     def __init__(self, conversation: Conversation, passages: int) -> None:
@@ -92,6 +91,13 @@ class _Said:
         """Whether a person spoke another language than English last."""
         return self.conversation.is_foreign(self.passages)
 
+    @cached_property
+    def is_in_other_letters(self) -> bool:
+        """Whether a person said last, and most, in another script than Latin."""
+        conversation = self.conversation
+        said = (at for at in range(self.passages - 1, -1, -1) if conversation.passages[at].kind == Kind.USER)
+        return is_in_other_letters("".join(conversation.texts[at] for at in islice(said, 5)))
+
     def speaks_of(self, words: Iterable[str]) -> bool:
         """Whether one of some English words was said, in any language."""
         return any(self.english.was_said(word, self.passages) for word in words)
@@ -100,11 +106,11 @@ class _Said:
 # Numbers.
 
 
-def _none_or_one(_: Leaf, value: float, __: _Said) -> str:
+def _none_or_one(_: Leaf, value: float, __: SaidByPeople) -> str:
     return "none or one, where no number was said" if value in (0, 1) else ""
 
 
-def _people_named(leaf: Leaf, value: float, said: _Said) -> str:
+def _people_named(leaf: Leaf, value: float, said: SaidByPeople) -> str:
     if value != int(value) or not name_says(leaf.path, PEOPLE_COUNTED):
         return ""
     named, speaks = _companions(said.english, said.passages)
@@ -112,7 +118,7 @@ def _people_named(leaf: Leaf, value: float, said: _Said) -> str:
     return "people who were named one by one" if 1 < value <= named or rest_of_all else ""
 
 
-def _told_in_parts(_: Leaf, value: float, said: _Said) -> str:
+def _told_in_parts(_: Leaf, value: float, said: SaidByPeople) -> str:
     if value in (25, 50, 75) and value / 100 in said.numbers:
         return "a part of a hundred"
     if value == int(value):
@@ -121,12 +127,12 @@ def _told_in_parts(_: Leaf, value: float, said: _Said) -> str:
     return "an amount whose numbers were said" if parts <= said.numbers else ""
 
 
-def _number_not_read(_: Leaf, value: float, said: _Said) -> str:
+def _number_not_read(_: Leaf, value: float, said: SaidByPeople) -> str:
     unread = abs(value) <= _MOST_UNREAD and said.is_foreign and not said.numbers
     return "a number in another language, of which none was understood" if unread else ""
 
 
-def _limit(leaf: Leaf, value: float, _: _Said) -> str:
+def _limit(leaf: Leaf, value: float, _: SaidByPeople) -> str:
     description = leaf.schema.get("description")
     if not isinstance(description, str) or not _RANGE.search(description.lower()):
         return ""
@@ -134,12 +140,12 @@ def _limit(leaf: Leaf, value: float, _: _Said) -> str:
     return "a limit of its range" if value in numbers else ""
 
 
-def _level(leaf: Leaf, value: float, said: _Said) -> str:
+def _level(leaf: Leaf, value: float, said: SaidByPeople) -> str:
     told = 0 < value <= 10 and name_says(leaf.path, _LEVELS) and said.speaks_of(_LEVEL_WORDS)
     return "a level that was said in words" if told else ""
 
 
-def _amount_left_open(leaf: Leaf, _: float, said: _Said) -> str:
+def _amount_left_open(leaf: Leaf, _: float, said: SaidByPeople) -> str:
     """Give the reason for an amount of which the user's last words say no number: `fill it up`, `just enough`."""
     if not name_says(leaf.path, _AMOUNTS):
         return ""
@@ -150,7 +156,7 @@ def _amount_left_open(leaf: Leaf, _: float, said: _Said) -> str:
     return "an amount that was left open" if is_open else ""
 
 
-def _coordinate(leaf: Leaf, value: float, said: _Said) -> str:
+def _coordinate(leaf: Leaf, value: float, said: SaidByPeople) -> str:
     is_place = abs(value) <= 180 and name_says(leaf.path, _COORDINATES) and not said.speaks_of(_COORDINATES)
     return "the place of something that was named" if is_place else ""
 
@@ -192,7 +198,7 @@ def _count(word: str) -> float | None:
 # Texts.
 
 
-def _moment_not_read(text: str, said: _Said) -> str:
+def _moment_not_read(text: str, said: SaidByPeople) -> str:
     is_time = _TIME.fullmatch(text) is not None
     if not (is_time or (any(sign in text for sign in "-/.") and is_date(text))) or not said.is_foreign:
         return ""
@@ -201,7 +207,7 @@ def _moment_not_read(text: str, said: _Said) -> str:
     return "" if read else "a date or time in another language, of which none was understood"
 
 
-def _currency_left_open(text: str, said: _Said) -> str:
+def _currency_left_open(text: str, said: SaidByPeople) -> str:
     """Give the reason for a currency, where amounts were named without one: no code, no sign, no word of a name."""
     if not is_currency(text) or not said.numbers:
         return ""
@@ -210,27 +216,21 @@ def _currency_left_open(text: str, said: _Said) -> str:
     return "" if named else "a currency, where none was named"
 
 
-def _place_left_open(text: str, said: _Said) -> str:
+def _place_left_open(text: str, said: SaidByPeople) -> str:
     is_code = len(text) == 3 and text.isupper() and not is_currency(text) and bool(names_of(text))
     return "a place, where a region was named" if is_code and said.speaks_of(_OPEN_PLACES) else ""
 
 
-def _other_words(text: str, said: _Said, is_choice: bool) -> str:  # noqa: FBT001
+def _other_words(text: str, said: SaidByPeople, is_choice: bool) -> str:  # noqa: FBT001
     if not text.isascii() or any(map(str.isdigit, text)) or "@" in text or is_currency(text):
         return ""
     is_day = is_range_name(full_name(text.casefold()))
     if is_choice and not is_day and said.is_foreign:
         return "a choice in another language than what was said"
-    if _in_other_letters(said.conversation, said.passages):
+    if said.is_in_other_letters:
         return "in other letters than what was said"
     is_word = text.islower() and not is_day and said.is_foreign
     return "a word of another language than what was said" if is_word else ""
-
-
-def _in_other_letters(conversation: Conversation, passages: int) -> bool:
-    """Whether a person said last, and most, in another script than Latin."""
-    said = (at for at in range(passages - 1, -1, -1) if conversation.passages[at].kind == Kind.USER)
-    return is_in_other_letters("".join(conversation.texts[at] for at in islice(said, 5)))
 
 
 def _called_otherwise(text: str, conversation: Conversation, passages: int) -> Origin | None:

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence, Set
 from contextlib import suppress
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice, pairwise, takewhile
 from operator import itemgetter
 from typing import Generic, TypeVar
 
@@ -258,25 +258,16 @@ class Conversation:
         return found if found is not None and found < end else None
 
     def words_beginning(self, letters: str, end: int) -> Iterator[str]:
-        """Yield, in order, the words that begin with some letters and stand before a position."""
+        """Return, in order, the words that begin with some letters and stand before a position."""
         self._sort()
-        for at in range(bisect_left(self._sorted, letters), len(self._sorted)):
-            word = self._sorted[at]
-            if not word.startswith(letters):
-                return
-            if self._positions[word][0] < end:
-                yield word
+        known = _beginning(self._sorted, letters)
+        return (word for word in known if self._positions[word][0] < end)
 
     def words_ending(self, letters: str, end: int) -> Iterator[str]:
-        """Yield the words that end with some letters and stand before a position."""
+        """Return the words that end with some letters and stand before a position."""
         self._sort()
-        wanted = letters[::-1]
-        for at in range(bisect_left(self._sorted_backwards, wanted), len(self._sorted_backwards)):
-            if not self._sorted_backwards[at].startswith(wanted):
-                return
-            word = self._sorted_backwards[at][::-1]
-            if self._positions[word][0] < end:
-                yield word
+        known = _beginning(self._sorted_backwards, letters[::-1])
+        return (word for word in (one[::-1] for one in known) if self._positions[word][0] < end)
 
     def _sort(self) -> None:
         if len(self._sorted) < len(self._positions):
@@ -513,6 +504,14 @@ class Conversation:
         """Return the first passage that names a time."""
         self._read_dates(passages)
         return self._times.first(time, passages)
+
+
+def _beginning(ordered: list[str], letters: str) -> Iterator[str]:
+    """Return the words that begin with some letters."""
+    at = bisect_left(ordered, letters)
+    if at == len(ordered) or not ordered[at].startswith(letters):
+        return iter(())
+    return takewhile(lambda word: word.startswith(letters), map(ordered.__getitem__, range(at, len(ordered))))
 
 
 def texts_in(text: str) -> Iterator[str]:

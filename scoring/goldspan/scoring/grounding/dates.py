@@ -19,6 +19,7 @@ _MONTHS = {
     )
     for name in names.split()
 }  # fmt: skip
+_MONTH_WORDS = frozenset(_MONTHS)
 _WEEKDAYS = {
     name: number
     for number, names in enumerate(
@@ -101,8 +102,8 @@ def days_of(text: str, letters: Set[str]) -> Iterator[Day]:
 
     One for each order of day and month where both are possible.
     """
-    separated = _SEPARATED.search(text) is not None
-    named, listed = not letters.isdisjoint(_MONTHS), not letters.isdisjoint(_ORDINALS)
+    separated = ("-" in text or "/" in text or "." in text) and _SEPARATED.search(text) is not None
+    named, listed = not letters.isdisjoint(_MONTH_WORDS), not letters.isdisjoint(_ORDINALS)
     for match in chain(_ISO.finditer(text) if separated else (), _COMPACT.finditer(text)):
         yield from _checked(int(match["year"]), int(match["month"]), int(match["day"]))
     if separated:

@@ -72,7 +72,11 @@ def leaves(arguments: Any, schema: Mapping[str, Any] | None) -> Iterator[Leaf]:
     found = 0
     while waiting and found < MAX_LEAVES:
         path, value, part, required = waiting.pop()
-        part = _offered(part, root)
+        part = _NOTHING if part is None else _offered(part, root)
+        if isinstance(value, (str, int, float)):
+            found += 1
+            yield Leaf(path, value, part, required)
+            continue
         inner: list[tuple[str, Any, Any, bool]] = []
         if is_mapping(value) and value:
             properties, needed = part.get("properties"), part.get("required")

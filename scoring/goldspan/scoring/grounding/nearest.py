@@ -28,10 +28,11 @@ class Near(NamedTuple):
 
 def nearest_known(value: str, conversation: Conversation, passages: int) -> Near | None:
     """Return the known word most like a value, by its most telling word; None if none is alike as a whole."""
-    words = sorted(words_of(normalised(value)), key=lambda word: (any(map(str.isdigit, word)), len(word)))
-    if not words or len(words[-1]) < 4:
+    words = reversed(words_of(normalised(value)))
+    telling = max(words, key=lambda word: (any(map(str.isdigit, word)), len(word)), default="")
+    if len(telling) < 4:
         return None
-    wanted, end = words[-1][:_LONGEST], conversation.end(passages)
+    wanted, end = telling[:_LONGEST], conversation.end(passages)
     half = len(wanted) // 2
     alike = chain(conversation.words_beginning(wanted[:half], end), conversation.words_ending(wanted[-half:], end))
     near = list(islice((one for one in alike if abs(len(one) - len(wanted)) <= 2 and one != wanted), _TRIED))

@@ -17,15 +17,16 @@ months) is in tables: here, in `words.py`, `quantities.py` and `dates.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from datetime import date, timedelta
+from functools import cached_property
 from itertools import chain, groupby
 from math import e, isfinite, pi
 from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.scoring.grounding.assumed import PEOPLE_COUNTED, assumed
+from goldspan.scoring.grounding.assumed import PEOPLE_COUNTED, SaidByPeople, assumed
 from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import Day, days_of, full_name, may_lead, times_of, weeks_of
@@ -33,6 +34,7 @@ from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, tex
 from goldspan.scoring.grounding.quantities import (
     ABBREVIATIONS,
     UNITS_BY_STEM,
+    Quantity,
     as_number,
     converted,
     is_detailed,
@@ -127,8 +129,24 @@ class OriginFinder:
         self._passages = len(conversation) if passages is None else passages
         self._end = conversation.end(self._passages)
         self._today = tuple(days)
-        self._units: set[str] | None = None
         self._in_english: OriginFinder | None = None
+        self._known: dict[str, bool] = {}
+
+    @cached_property
+    def _days(self) -> list[tuple[Day, int]]:
+        return self._conversation.days(self._passages)
+
+    @cached_property
+    def _times(self) -> list[tuple[tuple[int, int], int]]:
+        return self._conversation.times(self._passages)
+
+    @cached_property
+    def _quantities(self) -> list[Quantity]:
+        return [one for one, _ in self._conversation.quantities(self._passages)]
+
+    @cached_property
+    def _said_by_people(self) -> SaidByPeople:
+        return SaidByPeople(self._conversation, self._passages)
 
     def origin(self, leaf: Leaf) -> Origin:
         """Return where a leaf came from."""
@@ -143,15 +161,18 @@ class OriginFinder:
             found = before if before.kind is Kind.ASSUMED and found.kind in (Kind.NONE, *_NOT_CERTAIN) else found
         if found.kind is not Kind.NONE or found.rule == "other choice":
             return found
-        return assumed(leaf, self._conversation, self._passages, is_choice=found.rule == "choice") or found
+        return assumed(leaf, self._said_by_people, is_choice=found.rule == "choice") or found
 
     def explained(self, leaf: Leaf) -> Origin:
         """Return the origin that a rule gives for a leaf, in the words that were said."""
         value = leaf.value
-        if value is None or isinstance(value, bool) or is_mapping(value) or is_sequence(value) or value == "":
+        if not isinstance(value, str):
+            if value is None or isinstance(value, bool) or is_mapping(value) or is_sequence(value):
+                return Origin(Kind.TRIVIAL)
+            if isinstance(value, (int, float)):
+                return self._explained_number(value, leaf)
+        if value == "":
             return Origin(Kind.TRIVIAL)
-        if isinstance(value, (int, float)):
-            return self._explained_number(value, leaf)
         text = text_of_leaf(value)
         folded = normalised(text)
         if folded in _NO_PREFERENCE:
@@ -271,8 +292,8 @@ class OriginFinder:
 
     def _computed_from_said(self, value: float, leaf: Leaf | None, *, whole: bool) -> Origin | None:
         conversation, passages = self._conversation, self._passages
-        with_unit = conversation.quantities(passages)
-        if (origin := converted(value, [one for one, _ in with_unit])) is not None:
+        if (origin := converted(value, self._quantities)) is not None:
+            with_unit = conversation.quantities(passages)
             return Origin(Kind.DERIVED, "unit", next(place for one, place in with_unit if one is origin))
         if (found := self._whole_number(int(value), leaf) if whole else self._constant(value)) is not None:
             return found
@@ -302,13 +323,8 @@ class OriginFinder:
         return None if limit is None else Origin(Kind.DERIVED, "bound", limit)
 
     def _part_of_date(self, value: int) -> int | None:
-        for day, at in self._conversation.days(self._passages):
-            if value and value in day:
-                return at
-        for time, at in self._conversation.times(self._passages):
-            if value in time:
-                return at
-        return None
+        named = next((at for day, at in self._days if value in day), None) if value else None
+        return next((at for time, at in self._times if value in time), None) if named is None else named
 
     def _constant(self, value: float) -> Origin | None:
         for constant in (pi, e):
@@ -321,14 +337,16 @@ class OriginFinder:
 
     def _between(self, value: int) -> bool:
         """Whether a value is the time between two dates or two times that were said, in days or a smaller unit."""
-        days = [
-            whole for day, _ in self._conversation.days(self._passages, 20) if (whole := _with_year(day, self._today))
-        ]
-        if any(abs((one - other).days) == value for one in days for other in days if one != other):
-            return True
-        times = [hour * 60 + minute for (hour, minute), _ in self._conversation.times(self._passages, 20)]
+        return value in self._times_between
+
+    @cached_property
+    def _times_between(self) -> Set[int]:
+        days = [whole for day, _ in self._days[:20] if (whole := _with_year(day, self._today))]
+        times = [hour * 60 + minute for (hour, minute), _ in self._times[:20]]
         minutes = {abs(one - other) for one in times for other in times if one != other}
-        return any(value in (gap, gap * 60) or value * 60 == gap for gap in minutes)
+        hours = {gap // 60 for gap in minutes if gap % 60 == 0}
+        between = {abs((one - other).days) for one in days for other in days if one != other}
+        return between | minutes | hours | {gap * 60 for gap in minutes}
 
     # Texts.
 
@@ -389,7 +407,7 @@ class OriginFinder:
 
     def _told_in_pieces(self, words: Sequence[str]) -> Origin | None:
         """Return the origin of what was told in other pieces, as `DE89 3704` and `0 double 7`."""
-        if not any(map(str.isdigit, chain.from_iterable(words))):
+        if not any(map(str.isdigit, "".join(words))):
             return None
         spaced = [word for word in words if word[0] < _UNSPACED or not self._word(word)]
         at = self._conversation.joined_at("".join(spaced), self._end)
@@ -407,7 +425,7 @@ class OriginFinder:
     def _camel_case(self, text: str) -> Origin | None:
         """Return the origin of words that are written as one: `pendingOrders`."""
         words = camel_words(text)
-        joined = not _is_identifier(text) and len(words) > len(words_of(normalised(text)))
+        joined = len(words) > 1 and len(words) > len(words_of(normalised(text))) and not _is_identifier(text)
         return Origin(Kind.DERIVED, "words") if joined and all(map(self._word, words)) else None
 
     def _prose(self, unknown: Sequence[str]) -> Origin | None:
@@ -418,12 +436,19 @@ class OriginFinder:
 
     def _template(self, leaf: Leaf, words: Sequence[str], unknown: Sequence[str]) -> bool:
         """Whether known words stand in a form that the schema gives: `track:SongName artist:ArtistName`."""
+        if leaf.schema.keys().isdisjoint(("description", "default")):
+            return False
         about = f"{leaf.schema.get('description', '')} {leaf.schema.get('default', '')}"
         given = {*camel_words(about), *words_of(normalised(about))}
         known = [word for word in words if word not in unknown and word not in given and word not in FILLERS]
         return bool(known) and all(word in given for word in unknown)
 
     def _word(self, word: str) -> bool:
+        if (known := self._known.get(word)) is None:
+            known = self._known[word] = self._is_known(word)
+        return known
+
+    def _is_known(self, word: str) -> bool:
         if word in FILLERS or self._conversation.form_at(word, self._end) is not None:
             return True
         if self._conversation.in_range(full_name(word), self._passages):
@@ -433,7 +458,7 @@ class OriginFinder:
         if (name := ABBREVIATIONS.get(word)) is not None and self._conversation.form_at(name, self._end) is not None:
             return True
         shorts = UNITS_BY_STEM.get(stem(word), ()) if word not in ABBREVIATIONS else (word,)
-        if shorts and not self._short_units().isdisjoint(shorts):
+        if shorts and not self._short_units.isdisjoint(shorts):
             return True
         return self._quantity(word)
 
@@ -457,12 +482,11 @@ class OriginFinder:
                 return True
         return False
 
-    def _short_units(self) -> set[str]:
-        if self._units is None:
-            said = ("mins", "hrs", "hr", "min", "lbs")
-            self._units = {quantity.unit for quantity, _ in self._conversation.quantities(self._passages)}
-            self._units.update(unit for unit in said if self._conversation.word_at(unit, self._end) is not None)
-        return self._units
+    @cached_property
+    def _short_units(self) -> Set[str]:
+        said = ("mins", "hrs", "hr", "min", "lbs")
+        known = (unit for unit in said if self._conversation.word_at(unit, self._end) is not None)
+        return {*known, *(quantity.unit for quantity in self._quantities)}
 
     def _identifier(self, words: Sequence[str]) -> Origin | None:
         """Return the origin of an identifier made of known pieces, or the end of a longer one.
@@ -605,7 +629,7 @@ class OriginFinder:
 
     def _user_said_a_time(self) -> bool:
         conversation = self._conversation
-        return any(conversation.passages[at].kind == Kind.USER for _, at in conversation.times(self._passages))
+        return any(conversation.passages[at].kind == Kind.USER for _, at in self._times)
 
     def _first_known(self, days: Sequence[Day]) -> Origin | None:
         """Return the origin of the first date that has one; dates that only may have one do for want of others."""
@@ -621,11 +645,11 @@ class OriginFinder:
         minutes = time[0] * 60 + time[1]
         spans = {
             round(quantity.value * factor)
-            for quantity, _ in self._conversation.quantities(self._passages, 20)
+            for quantity in self._quantities[-20:]
             for unit, factor in (("hour", 60), ("hr", 60), ("min", 1))
             if quantity.unit.startswith(unit)
         }
-        starts = [hour * 60 + minute for (hour, minute), _ in self._conversation.times(self._passages, 20)]
+        starts = [hour * 60 + minute for (hour, minute), _ in self._times[:20]]
         return minutes in spans or any(
             (start + span) % 1440 == minutes or (start - span) % 1440 == minutes for start in starts for span in spans
         )
@@ -633,7 +657,7 @@ class OriginFinder:
     def _told_by_numbers(self, time: tuple[int, int]) -> bool:
         """Whether a person said the hour of a time, and its minutes or those to the next hour, as numbers or parts."""
         hour, minute = time
-        if any(known % 12 == hour % 12 for (known, _), _ in self._conversation.times(self._passages)):
+        if any(known % 12 == hour % 12 for (known, _), _ in self._times):
             return False
         said = self._conversation.said_by_people(self._passages)
         parts = {0: 0.0, 15: 0.25, 30: 0.5, 45: 0.25}
@@ -643,7 +667,7 @@ class OriginFinder:
         return not (hours | ({hour + 1, hour % 12 + 1} if before else set[int]())).isdisjoint(said)
 
     def _is_usual_end(self, time: tuple[int, int]) -> bool:
-        starts = [hour * 60 + minute for (hour, minute), _ in self._conversation.times(self._passages, 20)]
+        starts = [hour * 60 + minute for (hour, minute), _ in self._times[:20]]
         return any(time[0] * 60 + time[1] - start in _USUAL_MINUTES for start in starts)
 
     def _day(self, wanted: Day) -> Origin | None:
@@ -652,7 +676,7 @@ class OriginFinder:
             if (at := conversation.day(Day(year, wanted.month, wanted.day), passages)) is not None:
                 return Origin(Kind.DERIVED, "date" if year == wanted.year else "date without a year", at)
         if not wanted.year:
-            known = conversation.days(passages)
+            known = self._days
             found = next((at for day, at in known if day.month == wanted.month and day.day == wanted.day), None)
             return None if found is None else Origin(Kind.DERIVED, "date", found)
         whole = wanted.whole()
@@ -667,10 +691,10 @@ class OriginFinder:
 
     def _some_day_of(self, wanted: Day) -> Origin | None:
         """Return the origin of a day of a month of which a person named no day: `the last week of April`."""
-        conversation, passages = self._conversation, self._passages
+        conversation = self._conversation
         before = wanted.month - 1 or 12 if wanted.day <= _DAYS_AFTER_MONTH else wanted.month
-        known = [(day, at) for day, at in conversation.days(passages) if day.month in (wanted.month, before)]
-        days = chain(known, ((day, at) for day, at in conversation.days(passages) if not day.month))
+        known = [(day, at) for day, at in self._days if day.month in (wanted.month, before)]
+        days = chain(known, ((day, at) for day, at in self._days if not day.month))
         if any(day.day for day, _ in days):
             return None
         said = (at for _, at in known if conversation.passages[at].kind == Kind.USER)
@@ -678,7 +702,7 @@ class OriginFinder:
 
     def _is_month_of_talk(self, wanted: Day) -> bool:
         """Whether another day of the month was said, or the call may have been made in it."""
-        near = [day for day, _ in self._conversation.days(self._passages) if day.month]
+        near = [day for day, _ in self._days if day.month]
         near += [Day(day.year, day.month, day.day) for day in self._today]
         return any(day.month == wanted.month and day.year in (0, wanted.year) for day in near)
 
@@ -700,7 +724,7 @@ class OriginFinder:
             for words, at in relative:
                 if unit in ("", words.unit) and words.lead(base, wanted):
                     return Origin(Kind.DERIVED, "relative date", at)
-        dated = self._today or any(day.year and day.whole() for day, _ in self._conversation.days(self._passages))
+        dated = self._today or any(day.year and day.whole() for day, _ in self._days)
         if not dated and may_lead((words for words, _ in relative), wanted):
             return Origin(Kind.UNKNOWN, "relative date, but the day of the call is unknown")
         return None
@@ -708,7 +732,7 @@ class OriginFinder:
     def _days_to_lead_from(self, wanted: date) -> Iterator[tuple[date, str]]:
         """Yield the days on which relative words may be said or that they refer to, each with their unit if not any."""
         relative = self._conversation.relative_days(self._passages)
-        known = [day for day, _ in self._conversation.days(self._passages)][:_LED_FROM]
+        known = [day for day, _ in self._days][:_LED_FROM]
         yield from ((base, "") for base in self._today)
         yield from ((found, "") for day in known if day.year and (found := day.whole()) is not None)
         for days in weeks_of(words for words, _ in relative):
@@ -724,7 +748,7 @@ class OriginFinder:
             yield from ((found, "day") for found in whole)
 
     def _month(self, wanted: Day) -> Origin | None:
-        for day, at in self._conversation.days(self._passages):
+        for day, at in self._days:
             if day.month == wanted.month and (day.year in (0, wanted.year) or not wanted.year):
                 return Origin(Kind.DERIVED, "month", at)
         return None
@@ -754,7 +778,7 @@ def _is_word_of_choice(text: str) -> bool:
 
 
 def _is_identifier(text: str) -> bool:
-    return " " not in text.strip() and any(char.isdigit() or char in "@_" for char in text)
+    return not text.isalpha() and " " not in text.strip() and any(char.isdigit() or char in "@_" for char in text)
 
 
 def _with_year(day: Day, today: Sequence[date]) -> date | None:
