@@ -29,6 +29,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from goldspan.scoring.wording import common_beginning
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "docs")]
 RESULTS, PAGE, README = ROOT / "benchmarks/proof.json", ROOT / "docs/proof.md", ROOT / "README.md"
@@ -269,24 +271,49 @@ SIMPLE: dict[str, Callable[[str, str], bool]] = {
 
 # 5. Speed.
 
-SPEED = ("in_process", "replay", "readers", "scoring", "jobs")
+SPEED = ("in_process", "replay", "scoring", "jobs")
+NAIVE = ("json_format.Parse of each line",)
+"""Rows that compare nothing of goldspan's."""
+BESIDE_ROTEL = re.compile(r"^(goldspan, (?!nothing).*?) +[\d,]+ +(\d+\.\d+) ", re.MULTILINE)
+"""A line of `benchmarks.rotel`, with how many times the spans of rotel's it takes in a second of CPU."""
+
+
+def ratios(modules: Iterable[str]) -> Rows:
+    """Return a row for each ratio that these benchmarks measure."""
+    return [
+        [f"{one.title}: {row.name}", f"{row.ratio.fastest:.2f}", one.reference.name, f"{one.control.fastest:.2f}"]
+        for name in modules
+        for one in import_module(f"benchmarks.{name}").run()
+        for row in one.rows
+        if row.name not in NAIVE
+    ]
+
+
+def _in_environment(name: str, *command: str) -> str:
+    """Run a command in the environment that the packages of others are in; empty where it was not made."""
+    python = ROOT / ".venvs" / name / "bin/python"
+    if not python.exists():
+        print(f"speed: left out what `make bench-{name}` measures, which installs {name}", flush=True)
+        return ""
+    ended = subprocess.run([python, *command], cwd=ROOT, capture_output=True, text=True, check=True)
+    return ended.stdout
 
 
 def speed(data: Path) -> Found:
     """The benchmarks' ratios; their controls say what they are worth."""
-    table: Rows = [["measured", "CPU, as a share of the reference's", "reference", "the reference again"]]
-    for name in SPEED:
-        for one in import_module(f"benchmarks.{name}").run():
-            table += [
-                [
-                    f"{one.title}: {row.name}",
-                    f"{row.ratio.fastest:.2f}",
-                    one.reference.name,
-                    f"{one.control.fastest:.2f}",
-                ]
-                for row in one.rows
-            ]
-    return {"ratios": table}
+    head = ["measured", "CPU, as a share of the reference's", "reference", "the reference again"]
+    beside = "import json; from benchmarks import proof; print(json.dumps(proof.ratios(['peers'])))"
+    *_, peers = _in_environment("peers", "-c", beside).splitlines() or ["[]"]
+    others = [row for row in json.loads(peers) if "goldspan: " not in row[0]]
+    rotel = [
+        [
+            f"a span in `goldspan serve`, whole process: {name}",
+            f"{1 / float(rate):.2f}",
+            "rotel with a Python processor",
+        ]
+        for name, rate in BESIDE_ROTEL.findall(_in_environment("rotel", "-m", "benchmarks.rotel", "2"))
+    ]
+    return {"ratios": [head, *ratios(SPEED), *rotel, *others]}
 
 
 # 6. Growth.
@@ -440,17 +467,19 @@ def page(results: dict[str, Any]) -> str:
 
 def _folded(rows: Rows) -> Iterator[list[str]]:
     """Yield the rows without what the row above has: what it begins with, up to a colon, and then its last columns."""
-    above: list[str] = []
+    above = [""]
     for first, *values in rows:
-        title, colon, name = first.partition(": ")
-        begun = bool(colon) and [title] == above[:1]
-        shared = begun and values[1:] == above[2:]
-        yield [f"... {name}" if begun else first, *values[:1], *("" if shared else one for one in values[1:])]
-        above = [title, *values]
+        shared = first.rfind(": ", 0, common_beginning(first, above[0])) + 2
+        begun = shared > 1
+        kept = 1 if begun and values[1:] == above[2:] else len(values)
+        yield [f"... {first[shared:]}" if begun else first, *values[:kept], *("" for _ in values[kept:])]
+        above = [first, *values]
 
 
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+def _row(cells: Sequence[str]) -> str:
+    """Return a line of a table. Empty cells at its end are left out, as Markdown lets them be."""
+    filled = max((number for number, cell in enumerate(cells, 1) if cell), default=1)
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells[:filled])} |"
 
 
 def readme(results: dict[str, Any]) -> str:

@@ -40,7 +40,7 @@ journal: {{enabled: {journal}, folder: {folder}/journal}}
 export: {{endpoint: "{endpoint}", compression: {compression}, traces: {{enabled: {sent}}}}}
 """
 SERVE = "from goldspan.collector_processor.cli import main; main()"
-AT_LEVEL_6 = "import zlib; from goldspan.collector_processor.gateway import compression as own; "
+AT_LEVEL_6 = "import zlib; from goldspan.mappers.readers import compression as own; "
 AT_LEVEL_6 += f"own.gzip = lambda body: zlib.compress(body, 6, 31); {SERVE}"
 PROCESSOR = """
 from rotel_sdk.open_telemetry.common.v1 import KeyValue

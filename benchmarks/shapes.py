@@ -332,7 +332,7 @@ def curves(words: Sequence[str] = (), sizes: Sequence[int] = SIZES, *, stream: b
 
 def kept_bytes(counts: Sequence[int]) -> Iterator[int]:
     """Yield how much memory an engine holds after so many sessions of two spans, one after the other, are over."""
-    door, number = Door(), 0
+    door, number = Door(Engine(GOLDENS, SETTINGS)), 0
     tracemalloc.start()
     for count in counts:
         while number < count:
