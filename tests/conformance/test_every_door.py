@@ -15,6 +15,7 @@ from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.mappers import read_sessions
 from goldspan.scoring import Criterion, load_goldens
 from goldspan.scoring.goldens import GoldenIndex
+from goldspan.scoring.metrics.session_metrics import WITHOUT_GOLDEN
 from goldspan.scoring.run import Scorer, scorer_of
 from rigs.drawn_goldens import drawn_goldens, leaving_out
 from rigs.every_door import DOORS, Documents, by_replay
@@ -23,7 +24,7 @@ from rigs.otlp_containers import requests_of
 from rigs.otlp_logs import LOGGED, log_documents
 from rigs.pipeline_rig import Said
 from rigs.repository import RECORDING_NAMES
-from rigs.trace_requests import SECOND, START, attribute, digits, request, span
+from rigs.trace_requests import SECOND, START, attribute, digits, request, span, turn_request
 
 SEEDS = range(max(1, settings().max_examples // 100))
 SCHEMA = "tool_parameter_schema"
@@ -131,6 +132,19 @@ def test_a_call_has_the_tools_that_its_model_call_was_given() -> None:
     assert {one["gen_ai.evaluation.score.value"] for one in judged} == {1.0}
     assert len(judged) == 4
     assert agree([TURN], GoldenIndex(sample=1.0), scorer_of(metrics=[SCHEMA]), Events.FINDINGS) == {}
+
+
+def test_a_session_in_order_has_no_event_at_any_door_by_the_metrics_that_need_no_golden() -> None:
+    scorer, document = (
+        scorer_of(metrics=WITHOUT_GOLDEN),
+        turn_request("s", ("look", {"at": "pier"}), user="look at the pier"),
+    )
+    in_order = agree([document], GoldenIndex(sample=1.0), scorer)
+    assert {one["gen_ai.evaluation.name"] for one in in_order.values()} == {one.name for one in WITHOUT_GOLDEN}
+    assert agree([document], GoldenIndex(sample=1.0), scorer, Events.FINDINGS) == {}
+    wrong = turn_request("s", ("look", {"at": "harbour"}), user="look at the pier")
+    found = agree([wrong], GoldenIndex(sample=1.0), scorer, Events.FINDINGS)
+    assert {one["gen_ai.evaluation.name"] for one in found.values()} == {"tool_parameter_grounding"}
 
 
 def test_a_default_is_that_of_the_list_in_force() -> None:

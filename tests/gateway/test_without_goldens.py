@@ -76,6 +76,19 @@ def test_final_results_are_those_of_a_replay_however_the_records_come(recording:
         assert ids == sorted(span.span_id for span in spans_in(r.body for r in sent if r.signal is Signal.TRACES))
 
 
+def test_a_session_in_order_leaves_as_it_came() -> None:
+    by_exception = PipelineSettings(engine=EngineSettings(scorer=SCORER))
+    downstream = run([request(turn("s", "look at the pier", "the pier"))], NO_GOLDENS, by_exception)
+    assert (downstream.events(), attributes(downstream, "tool_parameter"), attributes(downstream, "tool_call_")) == (
+        [],
+        [],
+        [],
+    )
+    downstream = run([request(turn("s", "look at the pier", "the harbour"))], NO_GOLDENS, by_exception)
+    assert {one["gen_ai.evaluation.name"] for one in downstream.events()} == {"tool_parameter_grounding"}
+    assert attributes(downstream, "tool_parameter_grounding")
+
+
 def test_scores_leave_as_attributes_events_and_points() -> None:
     downstream = run([request(turn("s", "look at the harbour", "the pier"))], NO_GOLDENS, SETTINGS)
     tool, root = sorted(attributes(downstream, "tool_"), key=len, reverse=True)

@@ -132,3 +132,27 @@ def test_a_conversation_goes_back_in_all_languages() -> None:
     conversation.add(Passage("user", "für neun Personen und ein Kind"))
     assert conversation.in_english(2) is translated
     assert translated.number(9, 2) is not None
+
+
+@needs_names
+@pytest.mark.parametrize(
+    ("text", "value", "other"),
+    [
+        ("Two nights from tomorrow, please", "2025-04-17", "2025-04-23"),
+        ("Not this Thursday, the day after", "2025-04-18", "2025-04-23"),
+        ("Resérvame para pasado mañana dos noches, por favor", "2025-04-18", "2025-04-23"),
+        ("帮我把下周三的会挪到后一天", "2025-04-24", "2025-04-26"),
+        ("the bill of last month", "2025-03", "2025-06"),
+        ("查一下上个月的电费", "2025-03", "2024-11"),
+        ("I must be there at ten to six", "05:50", "06:20"),
+        ("Ponme la alarma de lunes a viernes, por favor", "wed", "sun"),
+        ("c'est le zéro six, quarante-deux, dix-sept, quatre-vingts, trente-trois", "0642178033", "0642178043"),
+        ("Переведи две с половиной тысячи и ещё триста", 2800, 3100),  # noqa: RUF001
+        ("refund order 20261001-4482", "20261001-4482", "20261001-4428"),
+        ("pay three quarters of the 1240 that I owe", 930, 870),
+        ("Vorrei tre etti di prosciutto per stasera", 300, 450),
+    ],
+)
+def test_what_follows_from_what_people_say(text: str, value: Any, other: Any) -> None:
+    assert not failed(value, text)
+    assert failed(other, text)

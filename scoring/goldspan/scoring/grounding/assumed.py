@@ -31,6 +31,7 @@ _COMPANIONS = frozenset((
     "mum", "mom", "father", "dad", "brother", "sister", "parents", "adult", "adults", "colleague", "colleagues", "me",
     "myself", "i", "we", "us",
 ))  # fmt: skip
+_CHILDREN = frozenset(("child", "children", "kid", "kids"))
 _SPEAKERS = frozenset(("we", "us"))
 _SPEAKER = _SPEAKERS | {"me", "myself", "i"}
 _COORDINATES = frozenset(("latitude", "longitude", "lat", "lon", "lng", "coordinates"))
@@ -115,7 +116,8 @@ def _people_named(leaf: Leaf, value: float, said: SaidByPeople) -> str:
         return ""
     named, speaks = _companions(said.english, said.passages)
     rest_of_all = named > 1 and speaks and value + named - 1 in said.numbers
-    return "people who were named one by one" if 1 < value <= named or rest_of_all else ""
+    but_for_children = value + _counted(_CHILDREN, said) in said.numbers
+    return "people who were named one by one" if 1 < value <= named or rest_of_all or but_for_children else ""
 
 
 def _told_in_parts(_: Leaf, value: float, said: SaidByPeople) -> str:
@@ -189,6 +191,13 @@ def _companions(spoken: Conversation, passages: int) -> tuple[int, bool]:
             elif word in _COMPANIONS:
                 total += int(next(filter(None, map(_count, words[max(0, index - 2) : index])), 1))
     return min(total, _MOST_COMPANIONS) + (total > 0), speaks
+
+
+def _counted(names: Set[str], said: SaidByPeople) -> float:
+    """Return the first number before one of some words, as in `2 of them are children`; 0.5 without one."""
+    texts = (words_of(text) for text in said.english.texts[: said.passages])
+    before = (words[max(0, at - 4) : at] for words in texts for at, word in enumerate(words) if word in names)
+    return next((count for few in before for word in reversed(few) if (count := _count(word)) is not None), 0.5)
 
 
 def _count(word: str) -> float | None:

@@ -405,7 +405,8 @@ class Conversation:
             percents = [one.value / 100 for one, _ in self.quantities(passages, 20) if one.unit in _PERCENT]
             shares = [share for part in percents for share in (part, 1 - part, 1 + part)]  # of it, less it, with it
             numbers = self.latest_numbers(passages, _OPERANDS)
-            self._computed = passages, (Computed([*filter(None, said), *shares, *numbers]), bool(said or shares))
+            reason = bool(said or shares) or 0.5 in self.said_by_people(passages)
+            self._computed = passages, (Computed([*filter(None, said), *shares, *numbers]), reason)
         return self._computed[1]
 
     def share(self, value: float, passages: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from datetime import date, timedelta
 from itertools import chain
 from typing import NamedTuple
@@ -66,6 +66,9 @@ _EARLIER_HALF = regex(r"\W*in the morning")
 _QUARTERS = regex(rf"(?:({starting(('half', 'quarter'))})\s+(past|to)|h(?<!\w.)(?<!past .)(?<!to .)alf)\s+(\w+)")
 """`half past six`; `half six`, as the British say it."""
 _PARTS_OF_HOURS = ("half", "quarter")
+_MINUTES_IN_WORDS = {"five": 5, "ten": 10, "twenty": 20, "twenty-five": 25, "twenty five": 25}
+_MINUTES_AND_HOUR = regex(rf"({starting(_MINUTES_IN_WORDS)})(?: minutes)? (past|to) (\w+)")
+"""`ten to six`."""
 _NAMED_TIMES = {"noon": (12, 0), "midday": (12, 0), "midnight": (0, 0)}
 _NAMED_TIME = regex(rf"(?:{starting(_NAMED_TIMES)})\b")
 _HOURS = {name: number for name, number in UNITS.items() if 1 <= number <= 12}
@@ -170,17 +173,18 @@ def times_of(text: str, letters: Set[str]) -> Iterator[tuple[int, int]]:
         minute = {"thirty": 30, "fifteen": 15}.get(match[2] or "", 45 if match[2] else 0)
         yield from _halves(_HOURS[match[1]], minute, match[3], text[match.end() : match.end() + 24])
     for match in () if letters.isdisjoint(_PARTS_OF_HOURS) else _QUARTERS.finditer(text):
-        yield from _times_by_quarters(match)
+        yield from _times_by_quarters(match, 15 if match[1] == "quarter" else 30)
+    for match in () if letters.isdisjoint(("past", "to")) else _MINUTES_AND_HOUR.finditer(text):
+        yield from _times_by_quarters(match, _MINUTES_IN_WORDS[match[1]])
     for match in () if letters.isdisjoint(_NAMED_TIMES) else _NAMED_TIME.finditer(text):
         yield _NAMED_TIMES[match[0]]
 
 
-def _times_by_quarters(match: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield the times of `half past six` and `a quarter to 7`."""
+def _times_by_quarters(match: re.Match[str], minute: int) -> Iterator[tuple[int, int]]:
+    """Yield the times of `half past six`, `a quarter to 7` and `ten to six`."""
     named = _HOURS.get(match[3]) or (int(match[3]) if match[3].isdecimal() else None)
     if named is None:
         return
-    minute = 15 if match[1] == "quarter" else 30
     if match[2] == "to":
         named, minute = named - 1, 60 - minute
     yield from _halves(named, minute, None, match.string[match.end() : match.end() + 24])
@@ -245,8 +249,8 @@ def full_name(name: str) -> str:
 
 
 _NAMED_RANGE = regex(
-    r"(?:({0})s?\s*(?:-|\u2013|to|through|thru|until|till)\s*({0})s?|({1})\s*(?:-|\u2013|to|through|thru|until|till)\s*({1}))\b".format(
-        *map(starting, _NAMES)
+    r"(?:({0})s?\s*(?:{2})\s*({0})s?|({1})\s*(?:{2})\s*({1}))\b".format(
+        *map(starting, _NAMES), "-|\u2013|to|through|thru|until|till|a|\u00e0|ao|au|al|по"
     )
 )
 _SETS = (
@@ -311,6 +315,25 @@ class RelativeDay(NamedTuple):
     number: int
     """Of `day`, how many later; of `weekday`, which, Monday is 0; else -1 for one before, 1 for this or the next."""
 
+    @property
+    def months(self) -> Sequence[int]:
+        """How many months from one to another the words can mean, if they tell of months or years."""
+        last = self.number < 0
+        match self.unit:
+            case "month":
+                return (-1,) if last else (0, 1)
+            case "year":
+                return (-12,) if last else (0, 12)
+            case "months":
+                return (-self.number, self.number)
+            case _:
+                return ()
+
+    @property
+    def steps(self) -> bool:
+        """Whether they lead on from a day that other words name: `the day after`, `for two nights`."""
+        return self.unit == "days" or (self.unit == "day" and self.words.startswith(("day ", "next ", "following ")))
+
     def lead(self, base: date, wanted: date) -> bool:
         """Whether the words can mean a day, said on a base."""
         delta, years = (wanted - base).days, wanted.year - base.year
@@ -336,6 +359,21 @@ class RelativeDay(NamedTuple):
 def weeks_of(words: Iterable[RelativeDay]) -> set[int]:
     """Return the days in the weeks from now that words tell, which a weekday may stand beside: `Friday in 3 weeks`."""
     return {one.number for one in words if one.unit == "days" and one.number >= 14 and one.number % 7 == 0}
+
+
+def led_in_two_steps(words: Iterable[RelativeDay], bases: Iterable[date]) -> set[date]:
+    """Return the days of `tomorrow, for two nights` and `the day after Friday`, said on one of some days."""
+    said = list(words)
+    steps = [one.number for one in said if one.steps]
+    found: set[date] = set()
+    for base in bases if steps else ():
+        ordinal = base.toordinal()
+        weekdays = [(one.number - base.weekday()) % 7 or 7 for one in said if one.unit == "weekday"]
+        firsts = {ordinal + one.number for one in said if one.unit == "day"}
+        firsts.update(ordinal + days + week for days in weekdays for week in (0, 7))
+        led = (first + step for first in firsts for step in steps)
+        found.update(date.fromordinal(one) for one in led if 0 < one <= date.max.toordinal())
+    return found
 
 
 def may_lead(words: Iterable[RelativeDay], wanted: date) -> bool:

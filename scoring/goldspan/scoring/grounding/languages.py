@@ -119,10 +119,12 @@ def in_english(text: str, spoken: Sequence[str]) -> str:
     text = _DAYS_FROM_TO.sub(r" from the \1th to the \2th ", _DAY_ALONE.sub(r" \1th ", text))
     text = _POINTED.sub(lambda match: re.sub("[. ]", "", match[0]), _ORDINAL.sub("", text))
     translated = _RUN.sub(_as_one_number, "".join(_translated(_TOKEN.findall(text), spoken)))
+    translated = _DAY_WITH_ARTICLE.sub(r"\g<0>th", translated)
     translated = _BETWEEN.sub(r"between \1 and \2", translated)
     translated = _TENS_AND_ORDINAL.sub(lambda match: f"{match[1][0]}{match[2]}", translated)
     translated = _HINDI_PART.sub(_with_hindi_part, translated)
     translated = _HALF_HOUR.sub(r"\g<0> or \1:30", _BEFORE_EIGHT.sub(r"без 20 \1", translated))
+    translated = _HALF_SCALED.sub(lambda match: f"{(int(match[1]) + 0.5) * int(match[2]):.15g}", translated)
     return _CLOCK_IN_WORDS.sub(_as_clock, translated)
 
 
@@ -323,10 +325,14 @@ def _goes_on(value: float, total: float, current: float, *, hyphened: bool, last
 _DAYS_FROM_TO = regex(
     r"\b(?:dal|del|do dia|du|vom|с)\s+(\d{1,2})\.?\s+(?:al|ao dia|ao|au|bis(?: zum)?|по)\s+(\d{1,2})\b(?![:.,]\d)"
 )
+_DAY_WITH_ARTICLE = regex(
+    r"\b(?:le|el|il|day) +(?:[12]\d|3[01]|[1-9])\b(?! *(?:[:.,]\d|[%€$h]|o'clock|percent|and|y|e) *)"
+)
 _DAY_ALONE = regex(r"(?<![\d月월])(?<!月\s)(\d{1,2})\s*[号號일日](?!\w?元|[楼樓线線店门門院房])")
 _HOUR = r"(?:le |las |as |a la )?(?P<{0}>\d{{1,2}})(?: +o'clock|h\b)?"
 _BETWEEN = regex(rf"between +(\d{{1,4}}) +{_AND} +(\d{{1,4}})\b")
-_HALF_HOUR = regex(r"\b(\d{1,2})(?: +o'clock)? +and a half\b")
+_HALF_HOUR = regex(r"\b(\d{1,2})(?: +o'clock)? +and a half\b(?! +1000?\b)")
+_HALF_SCALED = regex(r"\b(\d{1,2}) +and a half +(100|1000)\b")
 _BEFORE_EIGHT = regex(r"без +2([1-9])\b(?! +\d)")
 _CLOCK_IN_WORDS = regex(
     "|".join(

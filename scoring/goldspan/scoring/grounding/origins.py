@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from datetime import date, timedelta
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from math import e, isfinite, pi
 from typing import Any
 
@@ -29,7 +29,15 @@ from msgspec.structs import replace
 from goldspan.scoring.grounding.assumed import PEOPLE_COUNTED, SaidByPeople, assumed
 from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
-from goldspan.scoring.grounding.dates import Day, days_of, full_name, may_lead, times_of, weeks_of
+from goldspan.scoring.grounding.dates import (
+    Day,
+    days_of,
+    full_name,
+    led_in_two_steps,
+    may_lead,
+    times_of,
+    weeks_of,
+)
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
 from goldspan.scoring.grounding.quantities import (
     ABBREVIATIONS,
@@ -111,10 +119,12 @@ _EXTENSIONS = frozenset(
     ]
 )
 _LONG_RUN = regex(r"(?<![\d.t])\d{5,}")
+_NUMBERED_DAY = regex(r"\d{8}[-_](?!(?:[01]\d|2[0-3])[0-5]\d)\d")  # an order of a day: `20240516-7702`
 _DIGITS_OF_MOMENTS = (8, 12, 14)
 """So many digits in a row are a date, or a date with a time; others are of an identifier that begins like one."""
 _LONGEST_PREFIX = 2
 _LED_FROM = 50
+_LED_IN_STEPS_FROM = 3
 _LONGEST_NEAR = 40  # letters of a word that may be a spelling of another
 _NOT_CERTAIN = (Kind.UNKNOWN, Kind.ASSUMED)
 _MAPPED = r"['\"`)]*\s*(?:for|=|:|-|refers to|means|is|stands for|represents|to)\s+"
@@ -724,10 +734,18 @@ class OriginFinder:
             for words, at in relative:
                 if unit in ("", words.unit) and words.lead(base, wanted):
                     return Origin(Kind.DERIVED, "relative date", at)
-        dated = self._today or any(day.year and day.whole() for day, _ in self._days)
+        dated = self._dated
+        if wanted in led_in_two_steps((words for words, _ in relative), dated):
+            return Origin(Kind.DERIVED, "relative date")
         if not dated and may_lead((words for words, _ in relative), wanted):
             return Origin(Kind.UNKNOWN, "relative date, but the day of the call is unknown")
         return None
+
+    @cached_property
+    def _dated(self) -> Sequence[date]:
+        """The days on which the call may have been made, and the latest days that were said whole."""
+        whole = (found for day, _ in self._days if day.year and (found := day.whole()) is not None)
+        return (*self._today, *islice(whole, _LED_IN_STEPS_FROM))
 
     def _days_to_lead_from(self, wanted: date) -> Iterator[tuple[date, str]]:
         """Yield the days on which relative words may be said or that they refer to, each with their unit if not any."""
@@ -751,7 +769,11 @@ class OriginFinder:
         for day, at in self._days:
             if day.month == wanted.month and (day.year in (0, wanted.year) or not wanted.year):
                 return Origin(Kind.DERIVED, "month", at)
-        return None
+        shifts = [one.months for one, _ in self._conversation.relative_days(self._passages) if one.months]
+        single = set(chain.from_iterable(shifts)) if wanted.year else set[int]()
+        reached = single | {one + other for one in single for other in single if not other % 12}
+        months = (wanted.year * 12 + wanted.month - base.year * 12 - base.month for base in self._dated)
+        return Origin(Kind.DERIVED, "relative date") if not reached.isdisjoint(months) else None
 
     def _said(self, at: int) -> Origin:
         return Origin(Kind(self._conversation.passages[at].kind), "literal", at)
@@ -765,7 +787,7 @@ def _moment(plain: str) -> tuple[list[Day], list[tuple[int, int]]] | None:
     times = list(times_of(plain, letters)) if re.search(r"\d[:h]\d|\d\s?[ap]\.?m\b", plain) else []
     if not days and not times:
         return None
-    if any(len(run) not in _DIGITS_OF_MOMENTS for run in _LONG_RUN.findall(plain)):
+    if _NUMBERED_DAY.search(plain) or any(len(run) not in _DIGITS_OF_MOMENTS for run in _LONG_RUN.findall(plain)):
         return None
     rest = re.sub(r"(?<![^\W\d_])(?:t|z|utc|gmt|am|pm|of|the|st|nd|rd|th|[a-z]{3,9}day|est|pst|edt|cst)\b", "", plain)
     rest = re.sub(r"jan\w*|feb\w*|mar\w*|apr\w*|may|jun\w*|jul\w*|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*", "", rest)

@@ -60,7 +60,7 @@ _DIMENSIONS: tuple[dict[str, float], ...] = tuple(
         "1e-9:nm nanometer,1e-6:micrometer,0.001:mm millimeter,0.01:cm centimeter,0.0254:inch in,0.3048:foot feet ft,"
         "0.9144:yard yd,1:meter metre m,1000:km kilometer kilometre,1609.344:mile mi",
         "0.001:mg milligram,1:g gram,28.349523:oz ounce,453.59237:lb pound,500:jin pfund,1000:kg kilo kilogram,"
-        "6350.29318:stone,1e6:ton tonne",
+        "100:hectogram,6350.29318:stone,1e6:ton tonne",
         "0.001:ml milliliter,0.005:teaspoon,0.015:tablespoon,0.24:cup,1:l liter litre,3.785411784:gallon",
         "1:b byte,1e3:kb,1e6:mb,1e9:gb,1e12:tb",
         "1:b byte,1024:kb kib,1048576:mb mib,1073741824:gb gib,1099511627776:tb",
@@ -208,6 +208,7 @@ def _spelled(text: str) -> Iterator[Quantity]:
 
 
 _AND_A_HALF = regex(r"\b(\w+)(?: +(\w+))? +and a half\b(?: +(\w+))?")
+_WHOLES = frozenset(("the", "my", "our", "that", "it", "what"))
 _PART_OF = regex(r"\b(?:half|(\w+) quarters?(?: of)?)(?: an?)? (\w+)")
 
 
@@ -229,6 +230,8 @@ def _parts_of(text: str) -> Iterator[Quantity]:
         unit = match[2]
         if quarters and unit in SCALES:
             yield Quantity(quarters / 4 * SCALES[unit], "", "word")
+        elif quarters and unit in _WHOLES:
+            yield Quantity(quarters / 4, "", "word")
         elif quarters and any(singular(unit) in dimension for dimension in _DIMENSIONS):
             yield Quantity(quarters / 4, unit, "word")
 
@@ -312,7 +315,7 @@ _SIGNS_OF_SUMS = frozenset((
     "subtract", "deduct", "each", "per", "percent", "percentage", "average", "mean", "sum", "combined", "altogether",
     "together", "worth", "increase", "increased", "raise", "decrease", "decreased", "reduce", "reduced", "discount",
     "tax", "vat", "tip", "fee", "split", "divide", "divided", "times", "multiply", "rest", "remaining", "ago", "older",
-    "younger", "more", "another", "both",
+    "younger", "more", "another", "both", "quarters",
 ))  # fmt: skip
 FACTORS = {
     "half": 0.5, "double": 2.0, "doubled": 2.0, "twice": 2.0, "triple": 3.0, "thrice": 3.0, "quarter": 0.25,
