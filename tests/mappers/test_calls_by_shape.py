@@ -33,6 +33,7 @@ def read(name: str, attributes: dict[str, Any]) -> SpanFacts:
         ("run", {"gen_ai.tool.name": "search", "input": TEXT}),
         ("run", {"gen_ai.operation.name": "tool_call", "gen_ai.tool.name": "search", "input": TEXT}),
         ("tool: search", {"input": TEXT}),
+        ("Toolkit.handle", {"tool": "search", "parameters": TEXT}),
         ("execute_tool search", {"arguments": TEXT}),
         ("Tool:search", {"args": TEXT}),
         ("tool.search", {"parameters": TEXT}),
@@ -56,6 +57,7 @@ def test_a_tool_named_somewhere_with_its_arguments_as_an_object(name: str, attri
     [
         ("run", {"tool.name": "hammer"}),  # no arguments, and nothing else says tool
         ("run", {"tool.name": "search", "input": "Paris"}),
+        ("run", {"tool": "function", "input": TEXT}),
         ("run", {"tool.name": "search", "input": "[1, 2]"}),
         ("run", {"tool.name": "search", "tool.parameters": '{"type": "object", "properties": {"city": {}}}'}),
         ("run", {"tool.name": 7, "input": TEXT}),
@@ -77,6 +79,13 @@ def test_what_is_marked_as_a_tool_needs_no_arguments() -> None:
     facts = read("search", {"span.type": "tool"})
     assert facts.tool is not None
     assert (facts.tool.name, facts.tool.arguments.capture) == ("search", Capture.NOT_CAPTURED)
+
+
+def test_a_span_named_as_a_call_that_names_its_tool_once_more_needs_none_either() -> None:
+    facts = read("Tool: search", {"tool.name": "search", "function.id": "call_1"})
+    assert facts.tool is not None
+    assert (facts.tool.name, facts.tool.arguments.capture) == ("search", Capture.NOT_CAPTURED)
+    assert read("Tool: search", {"tool.name": "find"}).role is None
 
 
 def test_ids_results_and_failures_are_read_too() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from rigs.otlp_containers import Span
+from rigs.otlp_containers import Span, event
 
 
 def hides(attributes: dict[str, Any]) -> bool:
@@ -45,6 +45,24 @@ def test_an_answer_that_asked_for_tools_and_is_not_written(attributes: dict[str,
 )
 def test_nothing_is_hidden_otherwise(attributes: dict[str, Any]) -> None:
     assert not hides(attributes)
+
+
+def test_an_event_tells_the_finish_reason_too() -> None:
+    choice = event("gen_ai.choice", finish_reason="function_call", tool_names="book")
+    model = DialectRegistry().read(Span({"gen_ai.operation.name": "chat"}, events=[choice])).model
+    assert model is not None
+    assert model.unseen_requests
+
+
+@pytest.mark.parametrize(
+    ("said", "silent"),
+    [({}, True), ({"content": "Two flights."}, False), ({"finish_reason": "stop"}, False)],
+)
+def test_an_answer_with_a_role_and_nothing_else_may_have_asked(said: dict[str, str], silent: bool) -> None:
+    answer = {f"gen_ai.completion.0.{key}": value for key, value in {"role": "assistant", **said}.items()}
+    model = DialectRegistry().read(Span({"llm.request.type": "chat", **answer})).model
+    assert model is not None
+    assert model.silent is silent
 
 
 def test_a_redacted_answer_may_have_asked() -> None:

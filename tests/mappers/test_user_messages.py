@@ -29,6 +29,8 @@ TOOL_IN_USERS_NAME = {"role": "user", "content": [{"type": "tool_result", "tool_
         ([ASK, ANSWER, TOOL_IN_USERS_NAME, ANSWER, ASK], (1, 2)),
         ([ASK, ANSWER, TOOL_IN_USERS_NAME], None),
         ([ANSWER], None),
+        ([ASK, ANSWER, {"role": "user", "tool_call_id": "1", "content": "2"}], None),
+        ([ASK, ANSWER, {"role": "tool", "tool_call_id": "1", "content": "2"}, {"role": "user", "content": ""}], None),
         ([ASK, ANSWER, {"role": "user", "content": "x" * (1 << 20)}], None),
     ],
 )

@@ -282,10 +282,14 @@ _NO_ROLE = frozenset({"function"})  # types of parts that are roles elsewhere
 
 
 def role_of(message: Mapping[str, Any]) -> str:
-    """Return the role as user, assistant, tool or system; `""` if it is unknown."""
+    """Return the role as user, assistant, tool or system; `""` if it is unknown.
+
+    A message in the user's name that names the call it answers is a tool's.
+    """
     role = message.get("role") or message.get("_role")
     if isinstance(role, str):
-        return _role_named(role)
+        named = _role_named(role)
+        return "tool" if named == "user" and message.get("tool_call_id") else named
     kind = message.get("type") or message.get("__class__")
     return _role_named(kind) if isinstance(kind, str) and kind not in _NO_ROLE else ""
 

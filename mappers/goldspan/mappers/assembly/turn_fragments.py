@@ -45,10 +45,15 @@ class Fragment(Struct, frozen=True, gc=False, eq=False):
 
     @property
     def continues(self) -> bool:
-        """Its first model call answers tool results, not a user: it carries on the turn before it."""
-        models = (span.model for span in self.spans if span.role is not Role.TOOL)
-        first = next((model for model in models if model is not None), None)
-        return first is not None and first.new_user_message is False
+        """Its first model call answers tool results, not a user: it carries on the turn before it.
+
+        The outer one of two is the first: an SDK's own span inside of an instrumentation's may seem to begin earlier.
+        """
+        models = {span.span_id: span for span in self.spans if span.role is not Role.TOOL and span.model is not None}
+        first = next(iter(models.values()), None)
+        while first is not None and first.parent_id in models and first.parent_id != first.span_id:
+            first = models.pop(first.parent_id)
+        return first is not None and first.model is not None and first.model.new_user_message is False
 
     @property
     def order(self) -> tuple[int, int, str, str]:

@@ -48,6 +48,8 @@ OTEL_GENAI = DialectTable(
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), name_prefix="execute_tool "),
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), also=("gen_ai.tool.call.arguments",)),
         Rule(Role.TOOL, "gen_ai.tool.name", without=(_OPERATION,), also=("gen_ai.tool.call.id",)),
+        # Galileo writes attributes when the work is done, so that what failed has none.
+        Rule(Role.TOOL, scope="galileo-tracer", parent=True),
     ),
     tool_name=("gen_ai.tool.name",),
     span_name_affixes=Affixes(prefixes=("execute_tool ",)),

@@ -25,6 +25,7 @@ from goldspan.mappers.carrying_keys import (
     OWN_RESULTS,
     begins_as_call,
     names_agent,
+    tool_in,
     words_of,
 )
 from goldspan.mappers.dialects.reading import model_messages
@@ -217,8 +218,11 @@ class _Look:
         """Its kind says that it is a tool's; or an attribute or its name names a tool, and arguments are an object."""
         if any(map(is_tool_kind, self.kinds)):
             return True
-        named = any(_names_tool(place) and _NAME.fullmatch(text) for place, text in self.texts.items())
-        if not named and not begins_as_call(self._span_name):
+        names = [text for place, text in self.texts.items() if _holds_tool(place) and _NAME.fullmatch(text)]
+        called = begins_as_call(self._span_name)
+        if called and tool_in(self._span_name) in names:
+            return True  # `tool: search`, and its name once more: that is a call, with arguments or without
+        if not called and all(map(is_tool_kind, names)):
             return False
         objects = (value for value in self.given.values() if not describes_parameters(value))
         return any(is_mapping(value) or (isinstance(value, str) and value.lstrip()[:1] == "{") for value in objects)
@@ -318,6 +322,10 @@ def _names_tool(place: ValuePlace) -> bool:
     return (
         "name" in words and not words.isdisjoint(CALL_WORDS) and words.isdisjoint({"agent", "model", "scope", "code"})
     )
+
+
+def _holds_tool(place: ValuePlace) -> bool:
+    return _names_tool(place) or _ends_with(place, _TOOL_ALONE)
 
 
 def _names_call(place: ValuePlace) -> bool:
@@ -498,6 +506,7 @@ BY_SHAPE = DialectTable(
     session_keys=(
         *("lmnr.association.properties.session_id", "langwatch.thread.id", "scope.agentic.session"),
         *("judgment.session_id", "respan.threads.thread_identifier", "respan.sessions.session_identifier"),
+        *("mirascope.ops.session.id", "confident.trace.thread_id"),
     ),
     sessions_inside=(Source("metadata", take=_session_in_metadata),),
     extra_markers=frozenset(

@@ -21,12 +21,14 @@ from msgspec.structs import replace
 from goldspan.mappers.dialects.reading.evidence_reading import users_in
 from goldspan.mappers.dialects.reading.log_records import MESSAGE_EVENTS, event_name, log_as_span, messages_in_log
 from goldspan.mappers.dialects.reading.model_messages import (
+    CHOICE,
     InputEnd,
     are_garbled,
     end_of_input,
     last_answer,
     last_user_text,
     requests_in,
+    says_nothing,
 )
 from goldspan.mappers.dialects.reading.protocol import Advice, LogReading, Reading
 from goldspan.mappers.dialects.reading.value_parsing import (
@@ -602,13 +604,16 @@ class DialectTable:
     ) -> ModelFacts:
         """Say what is known of a model call whose requests, if it made any, cannot be read."""
         unseen = self._hides_requests(span, attributes) or are_garbled(output)
-        never_says = rule.silent or (not span.parent_id and _says_no_reason(attributes))
-        silent = never_says and output is None and not unseen
+        no_reason = _says_no_reason(attributes)
+        never_says = output is None and (rule.silent or (not span.parent_id and no_reason))
+        silent = not unseen and (never_says or (no_reason and says_nothing(output)))
         return replace(model, unseen_requests=unseen, silent=silent, without_output=rule.without_output)
 
     def _hides_requests(self, span: SpanView, attributes: Attributes) -> bool:
         answer = first_value(self.answer, span, attributes)
-        return asked_for_tools(attributes) or (isinstance(answer, str) and answer in self.redaction_tokens)
+        reasons = (event.attributes.get("finish_reason") for event in span.events if event.name == CHOICE)
+        redacted = isinstance(answer, str) and answer in self.redaction_tokens
+        return redacted or asked_for_tools(attributes) or any(map(asks_for_tools, reasons))
 
     def _user_text_of(self, span: SpanView, attributes: Attributes, input_messages: Any) -> Content:
         text = last_user_text(input_messages)

@@ -253,6 +253,12 @@ def _tool_request(request: MessageRequest) -> ToolRequest:
     return ToolRequest(request.name, content, request.call_id or None, captures)
 
 
+def says_nothing(output: object) -> bool:
+    """Say whether a model's output has messages, and these nothing but their role."""
+    messages = () if isinstance(output, str) else tuple(raw_messages(output))
+    return bool(messages) and not any(value for one in messages for key, value in one.items() if key != "role")
+
+
 def end_of_input(messages: object) -> InputEnd:
     """Read the messages since the model's last one. The history before is parsed only where a turn begins."""
     new_user_message: bool | None = None
@@ -263,8 +269,8 @@ def end_of_input(messages: object) -> InputEnd:
         for result in message.results:
             if result.call_id:
                 answered.setdefault(result.call_id, result.failed)
-        if new_user_message is None and message.results:
-            new_user_message = False
+        if message.results and (new_user_message is None or user_text is NO_CONTENT):
+            new_user_message = False  # a message without text behind results may be the framework's
         elif new_user_message is None and message.role == "user":
             new_user_message = True
             user_text = _captured(message.text)
