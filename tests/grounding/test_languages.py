@@ -151,6 +151,10 @@ def test_a_conversation_goes_back_in_all_languages() -> None:
         ("refund order 20261001-4482", "20261001-4482", "20261001-4428"),
         ("pay three quarters of the 1240 that I owe", 930, 870),
         ("Vorrei tre etti di prosciutto per stasera", 300, 450),
+        ("Ich hätt gern drei Brezeln und doppelt so viele Semmeln", 6, 8),
+        ("来一斤半草莓", 750, 900),
+        ("회의실 잡아줘, 한 시간 반 쓸 거야", 90, 75),
+        ("every Tuesday and Thursday, please", "tue", "sat"),
     ],
 )
 def test_what_follows_from_what_people_say(text: str, value: Any, other: Any) -> None:

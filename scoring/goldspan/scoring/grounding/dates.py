@@ -238,6 +238,13 @@ _UNITS = frozenset(
 _END_OF_MONTH = regex(r"\bend of (?:the |this |next )?month\b|\bmonth[- ]end\b")
 _AFTER_WORDS = ("after", "before", "later", "earlier")
 _NAMES = ((*_WEEKDAYS,), (*_MONTHS,))
+_IN_FULL = {
+    name: [short for short in names if short != name and names[short] == number]
+    for names in (_WEEKDAYS, _MONTHS)
+    for name, number in names.items()
+    if len(name) > 5 or name in ("april", "june", "july")
+}
+"""What is short for names of weekdays and months."""
 _NUMBERED = {**_WEEKDAYS, **_MONTHS}
 _SHORT_DAYS: dict[str, str] = {name[:2]: name for name in _WEEKDAYS if name.endswith("day")}
 """Weekdays as calendars write them; in what people write they are other words."""
@@ -269,7 +276,12 @@ def is_range_name(name: str) -> bool:
 
 
 def names_in_ranges(text: str, letters: Set[str]) -> Iterator[str]:
-    """Yield the names of weekdays and months in what a normalised text says of several: `weekdays`, `May to July`."""
+    """Yield the names of weekdays and months in what a normalised text says of several: `weekdays`, `May to July`.
+
+    And what is short for a name: `tue` for `tuesday`.
+    """
+    for one in _IN_FULL.keys() & letters:
+        yield from _IN_FULL[one]
     for pattern, numbers in () if letters.isdisjoint(_WORDS_OF_SETS) else _SETS:
         if re.search(pattern, text):
             yield from (name for name, number in _WEEKDAYS.items() if number in numbers)
