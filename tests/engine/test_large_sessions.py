@@ -303,3 +303,19 @@ def test_where_a_door_polls_in_portions_a_large_one_is_a_portion_of_its_own(door
     door.now += 1.0
     output = door.engine.poll(door.now, 100)
     assert [name for name in order if released(output, turns[name])] == [order[0]]
+
+
+def test_a_lost_span_of_a_session_is_noted_when_it_was_scored(door: Door) -> None:
+    spans, late = turn("large", calls=CALLS), turn("large", 1, calls=CALLS)
+    lost = SpanFacts("", "lost", "", 0, 0, session_keys=(("gen_ai.conversation.id", "large"),), lost=True)
+
+    def meanwhile() -> None:
+        door.feed([lost])
+        assert not door.poll(1.5).evaluations
+
+    door.feed(spans)
+    door.poll(1.0)
+    door.feed(late)
+    door.while_scored = meanwhile
+    door.poll(1.5)
+    assert {one.incomplete for one in door.poll(1.0).evaluations} == {True}

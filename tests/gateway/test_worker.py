@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -481,3 +482,24 @@ def test_what_a_call_returned_is_read_where_a_golden_expects_it(quiet: bool, tmp
     archive.write_bytes(message.SerializeToString())
     assert driver.said() == said_by_replay([archive], goldens)
     assert {event["gen_ai.evaluation.score.label"] for event in driver.said().values()} == {"pass"}
+
+
+def test_a_session_that_is_judged_in_another_thread_is_written_later(tmp_path: Path) -> None:
+    """Its results changed while they were written: the engine failed, and its state was lost."""
+    driver = Driver(everything(), tmp_path)
+    driver.send(ExportRequest(Signal.TRACES, as_message(turn_request("s", ("get_weather", {}))).SerializeToString()))
+    driver.worker.poll(driver.now + 2.0)
+    [tenant] = driver.worker.tenants
+    changes, side = driver.worker.outbox.changes, tenant.engine.side
+    tenant.journaled.clear()
+    changes.sessions.clear()
+
+    def meanwhile(_: threading.Event) -> None:
+        tenant.store.session("s")
+        tenant.journal_sessions()
+        assert not changes.sessions
+
+    side.go_on = meanwhile
+    side.run(side.large, ("s",), lambda: None)
+    tenant.journal_sessions()
+    assert [*changes.sessions] == [(tenant.name, "s")]

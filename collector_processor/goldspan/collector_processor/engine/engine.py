@@ -474,6 +474,8 @@ class Engine:
         session = self._store.session(session_id)
         if session is None:
             return True
+        if aside and self.side.is_busy and session_id in self.side.subjects:
+            return False
         part_of: PartOf = partial(self._part, session_id)
         size, traces = 0, list[TraceState]()
         if aside and self.side.go_on is not None and self.goldens.wants(session_id):

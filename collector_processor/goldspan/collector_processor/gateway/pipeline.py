@@ -41,6 +41,7 @@ from random import Random
 from typing import Any
 
 from goldspan.collector_processor.encoded_spans.span_groups import ForeignScores, split_request
+from goldspan.collector_processor.gateway.arrivals import Arrivals
 from goldspan.collector_processor.gateway.background_judge import BackgroundJudge
 from goldspan.collector_processor.gateway.deliver.dispatcher import Dispatcher, OutageLog, PendingRequest
 from goldspan.collector_processor.gateway.interfaces import (
@@ -73,6 +74,9 @@ _TICK = 0.25  # seconds between two ticks of the worker
 _GLANCE = 0.05  # seconds between two looks at a large session that is judged in another thread
 _COMMIT_PAUSE = 1
 """Deliveries are committed at once, but after a pause of so many times the last commit, which leaves time for work."""
+_LONG_WAIT, _TIMES_LONGER = 1.0, 3
+"""Requests are received as long as others were judged before, and so many times longer where the next one has waited
+for so many seconds: what is not received is not released in time."""
 _RETRY_SOON, _RETRY_LATER = 1.0, 5.0
 """Seconds after which a client may send again: when the queue is full, when the disk is full."""
 _LAST_COMMITS = 3.0  # seconds at the end in which a journal without room may note what was delivered
@@ -171,7 +175,7 @@ class Intake:
             number = entry.number if entry is not None else self._numbers
             self.received[request.signal] += 1
             self.received_bytes[request.signal] += size
-        self._put(ReceivedBody(number, request, groups, entry))
+        self._put(ReceivedBody(number, request, groups, entry, time=self._now()))
         return result
 
     def worked_on(self, request: ExportRequest) -> None:
@@ -237,9 +241,8 @@ class GatewayPipeline:
         self.failures = Counter[str]()
         self._queue = queue.SimpleQueue[Callable[[float], object] | None]()
         """Work for the worker's thread; None ends it."""
-        self._arrived = deque[ReceivedBody | Callable[[float], object]]()
+        self._arrived = Arrivals()
         """Requests that wait for others, for the worker to receive them together, and what it does between them."""
-        self._arrival = threading.Lock()
         self._receive_at: float | None = None  # when it does; None while none has arrived
         self._postponed = deque[Callable[[float], object] | None]()
         """Work that concerns all sessions, while a large one is judged."""
@@ -356,7 +359,10 @@ class GatewayPipeline:
             self._do(self.worker.poll, now)
         else:
             return True
-        self._next_poll = 2 * self._now() - max(now, self._went_on_at)  # requests that wait have as much time
+        end = self._now()
+        since = self._arrived.waits_since()
+        times = _TIMES_LONGER if since is not None and since + _LONG_WAIT < end else 1
+        self._next_poll = end + times * (end - max(now, self._went_on_at))  # as long as requests that wait have
         self._next_tick = max(self._next_poll, self._next_tick if now < self._next_tick else now + _TICK)
         return True
 
@@ -396,9 +402,7 @@ class GatewayPipeline:
 
     def _arrive(self, work: ReceivedBody | Callable[[float], object], *, at_once: bool = False) -> None:
         """Let the worker receive a request, in order. It is woken for the first, and when there is a batch."""
-        with self._arrival:
-            self._arrived.append(work)
-            is_first = len(self._arrived) == 1
+        is_first = self._arrived.put(work)
         if at_once:
             self._receive_at = 0.0
         if is_first or at_once or self._is_batch():
@@ -418,7 +422,7 @@ class GatewayPipeline:
     def _receive_arrived(self, until: float = inf, *, aside: bool = False) -> None:
         """Receive the requests that arrived, at least one and further ones until a time."""
         while self._arrived:
-            work = self._arrived.popleft()
+            work = self._arrived.take()
             if isinstance(work, ReceivedBody):
                 self._do(functools.partial(self._receive, work), self._now())
             elif aside:

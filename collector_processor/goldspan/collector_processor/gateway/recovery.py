@@ -17,7 +17,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, re
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.gateway.journal.body_log import BodyGoneError, LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal, RecoveredState, decode_refs
-from goldspan.collector_processor.gateway.tenant import Tenant, session_hash
+from goldspan.collector_processor.gateway.tenant import ALREADY_SENT, Tenant, session_hash
 from goldspan.collector_processor.gateway.worker import ReceivedBody, Worker
 from goldspan.collector_processor.otlp_signals import Signal
 
@@ -120,7 +120,7 @@ class Recovery:
         """Let the worker read the spans of a body: they may still turn out to be wanted."""
         try:
             tenant = self._worker.tenants.of(entry.headers, now)
-            tenant.receive_spans(body, split_request(body) or [], 0, min(entry.received, now), already_sent=True)
+            tenant.receive_spans(body, split_request(body) or [], 0, min(entry.received, now), ALREADY_SENT)
         except Exception as error:  # noqa: BLE001 - it was delivered
             self._on_failure("engine", error)
 

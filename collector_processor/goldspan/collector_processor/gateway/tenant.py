@@ -65,6 +65,10 @@ class ReadingRules(NamedTuple):
         return cls(goldens, registry, KeyScanner(registry, session_keys))
 
 
+ALREADY_SENT = -inf
+"""When spans came that were sent on before they are read."""
+
+
 class BodySpan(NamedTuple):
     """A span that waits for its scores, and the number of the request it came in."""
 
@@ -200,15 +204,16 @@ class Tenant:
         return self._past_without_golden + self.engine.stats.sessions_without_golden
 
     def receive_spans(
-        self, body: bytes, groups: Sequence[SpanGroup], number: int, now: float, *, already_sent: bool = False
+        self, body: bytes, groups: Sequence[SpanGroup], number: int, now: float, since: float | None = None
     ) -> HoldDecision:
-        """Receive the spans of a request; `already_sent` ones, after a restart, are read and never held."""
+        """Receive the spans of a request that came at `since`; `ALREADY_SENT` ones are read and never held."""
+        since = now if since is None else since
         facts: list[Record] = []
         held: dict[int, SpanRef] = {}
         for trace, parts in self.selection.select(body, groups, now):
             facts += self._open_trace(trace, now)
             for part in parts:
-                fed, waiting = self._feed(part, number, now, hold=not already_sent)
+                fed, waiting = self._feed(part, number, now, since=since)
                 facts += fed
                 held |= waiting
         if not held:
@@ -296,9 +301,11 @@ class Tenant:
 
     def journal_sessions(self) -> None:
         """Write the sessions whose results changed to the journal."""
+        side = self.engine.side
         touched, self.store.touched = self.store.touched, set()
+        changing = touched & side.subjects if side.is_busy else set[str]()
         sessions = self._outbox.changes.sessions
-        for session_id in touched:
+        for session_id in touched - changing:
             session = self.store.session(session_id)
             newest = 0 if session is None else session_hash(session)
             if newest == self.journaled.get(session_id, 0):
@@ -309,8 +316,8 @@ class Tenant:
             else:
                 self.journaled[session_id] = newest
                 encode = partial(encode_session, session)
-                sessions[self.name, session_id] = self.engine.side.run(len(session.results), (session_id,), encode)
-        self.store.touched.clear()
+                sessions[self.name, session_id] = side.run(len(session.results), (session_id,), encode)
+        self.store.touched = changing  # what was read here did not change
 
     def delete_from_journal(self) -> None:
         """Delete all rows of a tenant that is dropped, or whose engine failed."""
@@ -355,13 +362,18 @@ class Tenant:
             self.store.note_loss(trace.hex(), calls=lost)
         facts: list[Record] = []
         for group in self.selection.unread.take(trace):
-            facts += self._feed(group, 0, now, hold=False)[0]
+            facts += self._feed(group, 0, now, since=ALREADY_SENT)[0]
         return facts
 
     def _feed(
-        self, group: SpanGroup, number: int, now: float, *, hold: bool
+        self, group: SpanGroup, number: int, now: float, *, since: float
     ) -> tuple[list[Record], dict[int, SpanRef]]:
-        """Feed spans to the engine; return their facts, and the held ones by the identity of their bytes object."""
+        """Feed spans to the engine; return their facts, and the held ones by the identity of their bytes object.
+
+        They came at `since`, which may be too long ago to hold them.
+        """
+        settings = self._settings
+        hold = settings.hold == "turn" and since + settings.engine.hold_timeout > now
         facts: list[Record] = []
         waiting: dict[int, SpanRef] = {}
         for fact, span in zip(self.selection.facts(group), group.spans, strict=True):
@@ -370,8 +382,9 @@ class Tenant:
             kept, wanted = self._engine_feeds(fact, now)
             facts.append(kept)
             ref = fact.ref
-            may_hold = wanted and hold and self._settings.hold == "turn" and fact.span_id
-            if may_hold and self.held.add(ref, BodySpan(span, group.envelope, number), len(span) + _HELD_OVERHEAD, now):
+            may_hold = wanted and hold and fact.span_id
+            size = len(span) + _HELD_OVERHEAD
+            if may_hold and self.held.add(ref, BodySpan(span, group.envelope, number), size, since):
                 waiting[id(span)] = ref
         return facts, waiting
 

@@ -26,7 +26,14 @@ from goldspan.collector_processor.gateway.journal.body_log import LogEntry
 from goldspan.collector_processor.gateway.journal.journal import Journal
 from goldspan.collector_processor.gateway.profile_learner import ProfileLearner
 from goldspan.collector_processor.gateway.settings.sections import PipelineSettings
-from goldspan.collector_processor.gateway.tenant import ReadingRules, ReleasedSpans, Tenant, TenantOutput, TenantTable
+from goldspan.collector_processor.gateway.tenant import (
+    ALREADY_SENT,
+    ReadingRules,
+    ReleasedSpans,
+    Tenant,
+    TenantOutput,
+    TenantTable,
+)
 from goldspan.collector_processor.gateway.unread_services import Advise, UnreadServices
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.admin import GoldenCoverage
@@ -52,6 +59,8 @@ class ReceivedBody(NamedTuple):
     """Its place in the body log; None without a journal."""
     sent: Sequence[SpanGroup] | None = None
     """After a restart, the spans of a partly delivered body that were delivered."""
+    time: float | None = None
+    """When it was acknowledged: its spans are held from then; None: when it is received."""
 
 
 class Worker:
@@ -137,10 +146,10 @@ class Worker:
         forward: bytes | None = None
         facts: tuple[Record, ...] = ()
         if received.sent is not None:
-            facts = tenant.receive_spans(request.body, received.sent, number, now, already_sent=True).facts
+            facts = tenant.receive_spans(request.body, received.sent, number, now, ALREADY_SENT).facts
             forward = join_request(groups)
         self.unread_services.note(tenant.label, groups, self._rules.scanner)
-        decision = tenant.receive_spans(request.body, groups, number, now)
+        decision = tenant.receive_spans(request.body, groups, number, now, received.time)
         forward = decision.forward if decision.forward is not None else forward
         held, facts = set(decision.held), (*facts, *decision.facts)
         body = AcceptedBody(number, tenant.name, received.entry, held=held, facts=facts, time=now)
