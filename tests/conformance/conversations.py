@@ -2,8 +2,9 @@
 
 python -m conformance.conversations [--sessions N] [--cases] [FILE]     (with PYTHONPATH=tests)
 
-FILE holds a session a line: `id`, `users` ([calls before, text]) and `calls` (`name`, `args`, `result`, `error`). What
-was said and done is known, so the reading is judged as that of a recording (`variations`).
+FILE holds a session a line: `id`, `users` ([calls before, text]) and `calls` (`name`, `args`, `result`, `error`); or it
+holds spans by OpenTelemetry's conventions, which are read first. What was said and done is known, so the reading is
+judged as that of a recording (`variations`).
 """
 
 from __future__ import annotations
@@ -35,8 +36,14 @@ from conformance.variations import (
     judged,
     read,
 )
+from goldspan.mappers import read_sessions
+from goldspan.scoring.sessions import Session
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "trials-dev.jsonl.gz"
+_SHARED = next(
+    (one / "shared" for one in Path(__file__).resolve().parents if (one / "shared" / "data").is_dir()), Path()
+)
+DATA = _SHARED / "data" / "trials-dev.jsonl.gz"
+SPANS = _SHARED / "data" / "agentrx" / "tau-retail.otlp.jsonl.gz"
 SECOND = 1_000_000_000
 START = 1_790_000_000 * SECOND
 Attributes = dict[str, object]
@@ -86,9 +93,22 @@ def conversations(path: Path) -> Iterator[Conversation]:
     """Read conversations; calls that follow each other are asked for at once, now and then."""
     content = path.read_bytes()
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    for record in map(json.loads, text.splitlines()):
+    lines = list(map(json.loads, text.splitlines()))
+    for record in map(_record, read_sessions(lines)) if ".otlp." in path.name else lines:
         if record["users"] and record["calls"]:
             yield conversation(record)
+
+
+def _record(session: Session) -> Mapping[str, Any]:
+    users: list[tuple[int, str]] = []
+    calls: list[Mapping[str, Any]] = []
+    for turn in session.turns:
+        users.append((len(calls), str(turn.user_text.value)))
+        calls += [
+            {"name": call.name, "args": call.arguments or {}, "result": call.result.value, "error": call.error}
+            for call in turn.calls
+        ]
+    return {"id": session.id, "users": users, "calls": calls}
 
 
 def conversation(record: Mapping[str, Any]) -> Conversation:
@@ -123,6 +143,8 @@ class Program:
     """The middle of a turn is the work of another agent, which is called as a tool."""
     failure: str = "status"
     """`status`, or only the result's `text`, or that in a `foreign` language."""
+    longest: int = 1 << 20
+    """Characters of a result that its span keeps."""
     lost: frozenset[str] = frozenset()
 
 
@@ -149,6 +171,7 @@ PROGRAMS = (
     Program("agent as a tool", delegates=True),
     Program("failure in the text", failure="text"),
     Program("failure in another language", failure="foreign", lost=frozenset({"failure"})),
+    Program("results cut at 1,000 characters", longest=1_000),
     Program("models only", models_only=True, lost=frozenset({"failure"})),
     Program("models only, trimmed history", history=trimmed, models_only=True, lost=frozenset({"failure", "turns"})),
 )
@@ -444,7 +467,8 @@ class Written:
             return
         told = self.told(call)
         status = {"code": 2, "message": told.result[:120]} if call.failed and self.program.failure == "status" else {}
-        attributes = self.writer.tool(self.conversation.id, told)
+        kept = replace(told, result=told.result[: self.program.longest])
+        attributes = self.writer.tool(self.conversation.id, kept)
         span_id, record = self.span(trace, parent, f"execute_tool {call.name}", attributes, status=status)
         if call.inside:
             inner, agent = self.span(trace, span_id, "specialist", self.writer.agent("", "", call.result))
@@ -457,7 +481,15 @@ class Written:
 
     def told(self, call: Asked) -> Asked:
         foreign = self.program.failure == "foreign" and call.failed
-        return replace(call, result="Die Buchung ist leider nicht gelungen: nicht genug Plätze.") if foreign else call
+        return replace(call, result=_FAILURES[len(call.id) % len(_FAILURES)]) if foreign else call
+
+
+_FAILURES = (
+    "Die Buchung ist leider nicht gelungen: nicht genug Plätze.",
+    "Erreur : la réservation a échoué, il n'y a plus de places.",
+    "エラー: 予約できませんでした。空席がありません。",
+    "خطأ: تعذر الحجز، لا توجد مقاعد كافية.",
+)
 
 
 def attribute(value: object) -> dict[str, object]:

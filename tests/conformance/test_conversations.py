@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from conformance import conversations, variations
 
 
 @pytest.mark.skipif(not conversations.DATA.is_file(), reason="the recorded data sets are not at hand")
-def test_no_conversation_is_silently_another(request: pytest.FixtureRequest) -> None:
-    held = list(conversations.conversations(conversations.DATA))
+@pytest.mark.parametrize("data", [conversations.DATA, conversations.SPANS], ids=["trials", "spans"])
+def test_no_conversation_is_silently_another(data: Path, request: pytest.FixtureRequest) -> None:
+    held = list(conversations.conversations(data))
     table, silent = variations.Table(), set[tuple[str, str]]()
     whole = request.config.getoption("--all")
     for one in held[:: 14 if whole else 40]:

@@ -215,31 +215,72 @@ def wrapped_messages(documents: list[Document], _: Random) -> list[Document]:
     return each_json(documents, change)
 
 
+def wrapping_all(envelope: Callable[[Any], Any]) -> Change:
+    """Each value as a whole, but for those of tools, and for arguments by themselves: nothing else may tell these."""
+
+    def change(key: str, value: Any, text: str) -> Value:
+        alone = are_arguments(key, value) or re.search(r"tool_calls?\.|function_call", key)
+        return as_string(text if alone else envelope(value))
+
+    return lambda documents, _: each_role(documents, lambda one: each_json([one], change)[0], tools=False)
+
+
+transformation("JSON wrapped in {data}")(wrapping_all(lambda value: {"data": value}))
+transformation("JSON wrapped in {data: {value}}")(wrapping_all(lambda value: {"data": {"value": value}}))
+
+
 _ENVELOPES: dict[str, Callable[[Any], Any]] = {
     "{input}": lambda value: {"input": value},
     "{args, kwargs}": lambda value: {"args": [], "kwargs": value},
+    "{input: {kwargs}}": lambda value: {"input": {"kwargs": value}},
 }
 _OF_MODELS = re.compile(r"tool_calls|messages?\b|completion|prompt|schema|definition|metadata|tools\b")
 
 
+def are_arguments(key: str, value: Any) -> bool:
+    held = isinstance(value, dict) and not {"role", "type", "messages", "properties"}.intersection(value)
+    return held and re.search(r"arg|input|param", key) is not None and not _OF_MODELS.search(key)
+
+
 def wrapping(envelope: Callable[[Any], Any]) -> Change:
     def change(key: str, value: Any, text: str) -> Value:
-        arguments = isinstance(value, dict) and not {"role", "type", "messages", "properties"}.intersection(value)
-        wanted = arguments and re.search(r"arg|input|param", key) and not _OF_MODELS.search(key)
-        return as_string(envelope(value) if wanted else text)
+        return as_string(envelope(value) if are_arguments(key, value) else text)
 
-    def wrapped(documents: list[Document], _: Random) -> list[Document]:
-        tools = [its is Role.TOOL for its in roles_in(documents)]
-        return [
-            each_json([document], change)[0] if is_tool else document
-            for document, is_tool in zip(documents, tools, strict=True)
-        ]
-
-    return wrapped
+    return lambda documents, _: each_role(documents, lambda one: each_json([one], change)[0])
 
 
 for _name, _envelope in _ENVELOPES.items():
     transformation(f"arguments wrapped in {_name}", unless_requested=["arguments"])(wrapping(_envelope))
+
+
+def each_role(
+    documents: list[Document], change: Callable[[Document], Document], *, tools: bool = True
+) -> list[Document]:
+    """Change the spans of tools, or all others."""
+    roles = roles_in(documents)
+    return [change(one) if (its is Role.TOOL) is tools else one for one, its in zip(documents, roles, strict=True)]
+
+
+def each_result(change: Callable[[str], Any]) -> Change:
+    """Change the texts that tools returned, on their spans."""
+
+    def one(key: str, value: Value) -> tuple[str, Value]:
+        text = value.get("stringValue")
+        result = re.search(r"output|result", key) and not _OF_MODELS.search(key)
+        hidden = not isinstance(text, str) or "REDACTED" in text
+        return key, as_string(change(str(text))) if result and not hidden else value
+
+    def all_of_tools(document: Document) -> Document:
+        return each_span([document], lambda span: each_attribute(span, one))[0]
+
+    return lambda documents, _: each_role(documents, all_of_tools)
+
+
+transformation("results wrapped in {output}")(each_result(lambda text: {"output": json_in(text) or text}))
+transformation("results wrapped in {type, data: {content}}")(
+    each_result(lambda text: {"type": "tool", "data": {"content": text, "status": "success"}})
+)
+transformation("results cut at 20 characters")(each_result(lambda text: text[:20]))
 
 
 # How things are named.
@@ -349,6 +390,37 @@ def _at(entry: tuple[int, dict[str, Any]]) -> int:
     return entry[0]
 
 
+@transformation("error status copied to the spans below")
+def status_below(documents: list[Document], _: Random) -> list[Document]:
+    return _with_statuses(documents, lambda span, failed: failed.get(span.get("parentSpanId", "")))
+
+
+@transformation("error status copied to the spans above", "failure")
+def status_above(documents: list[Document], _: Random) -> list[Document]:
+    """An exception that passes through all spans around it, up to the root: whether a tool around it failed is open."""
+    above = {span["spanId"]: span.get("parentSpanId", "") for span in spans_of(documents)}
+
+    def change(span: Span, failed: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
+        return next((status for inner, status in failed.items() if above.get(inner) == span["spanId"]), None)
+
+    return _with_statuses(documents, change)
+
+
+def _with_statuses(
+    documents: list[Document], status_for: Callable[[Span, dict[str, dict[str, Any]]], dict[str, Any] | None]
+) -> list[Document]:
+    """Copy error statuses from span to span, until none is new."""
+    failed = {span["spanId"]: span["status"] for span in spans_of(documents) if span.get("status", {}).get("code") == 2}
+    more: dict[str, dict[str, Any]] = failed
+    while more:
+        found = ((span["spanId"], status_for(span, failed)) for span in spans_of(documents))
+        more = {span_id: status for span_id, status in found if status is not None and span_id not in failed}
+        failed |= more
+    return each_span(
+        documents, lambda span: {**span, "status": failed[span["spanId"]]} if span["spanId"] in failed else span
+    )
+
+
 @transformation("failing tool written twice, nested")
 def nested_failure(documents: list[Document], _: Random) -> list[Document]:
     """A child span repeats each failed tool's span, as where a framework and its client both write one."""
@@ -407,20 +479,6 @@ def cutting(length: int) -> Change:
 
 transformation("values cut at 1,000 characters", "batch", "turns", "session")(cutting(1000))
 transformation("values cut at 100 characters", "batch", "turns", "session")(cutting(100))
-
-
-@transformation("results cut at 20 characters")
-def cut_results(documents: list[Document], _: Random) -> list[Document]:
-    def change(key: str, value: Value) -> tuple[str, Value]:
-        text = value.get("stringValue")
-        result = isinstance(text, str) and re.search(r"output|result", key) and not _OF_MODELS.search(key)
-        return key, {"stringValue": text[:20]} if result else value
-
-    tools = [its is Role.TOOL for its in roles_in(documents)]
-    return [
-        each_span([document], lambda span: each_attribute(span, change))[0] if is_tool else document
-        for document, is_tool in zip(documents, tools, strict=True)
-    ]
 
 
 # How spans stand to each other.
@@ -497,11 +555,7 @@ def skewed(seconds: float) -> Change:
             times = {key: str(int(span[key]) + int(seconds * 1e9)) for key in ("startTimeUnixNano", "endTimeUnixNano")}
             return {**span, **times}
 
-        roles = roles_in(documents)
-        return [
-            changed(document, move) if its is Role.TOOL else document
-            for document, its in zip(documents, roles, strict=True)
-        ]
+        return each_role(documents, lambda document: changed(document, move))
 
     return change
 

@@ -43,6 +43,7 @@ from goldspan.mappers.span_facts import (
     Role,
     SpanFacts,
     ToolFacts,
+    asks_unread,
     first_captured,
     first_known,
     joined_context,
@@ -265,7 +266,8 @@ class DialectRegistry:
         """Return facts with what the span says by its shape, where tables read nothing of it, or not all."""
         tool, model = facts.tool, facts.model
         lacks_arguments = tool is not None and tool.arguments.capture is Capture.NOT_CAPTURED
-        lacks_requests = facts.role is Role.MODEL and model is not None and (model.may_have_asked or model.silent)
+        says_nothing = model is not None and (model.may_have_asked or model.silent)
+        lacks_requests = (facts.role is Role.MODEL and says_nothing) or asks_unread(facts)
         if not (lacks_arguments or lacks_requests or facts.role is None):
             return facts
         try:

@@ -331,6 +331,13 @@ class SpanFacts(Struct, frozen=True, gc=False, omit_defaults=True):
         return self != other and _content_text(self) > _content_text(other)
 
 
+def asks_unread(span: SpanFacts) -> bool:
+    """Say whether a model's output holds requests that its table did not read."""
+    return (
+        span.role is Role.MODEL and span.model is not None and not span.model.requests and bool(span.evidence.requests)
+    )
+
+
 class LazySpanFacts(SpanFacts, frozen=True, gc=False, kw_only=True):
     """Facts of a recognised span whose content is read when it is first used.
 

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any, TypeGuard
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from goldspan.scoring.json_values import (
     is_dict,
@@ -317,11 +318,21 @@ def _parts(message: Mapping[str, Any], depth: int) -> list[Mapping[str, Any]]:
             if held is parts or not _are_parts(held):
                 return [{"type": "text", "content": parts}]
             parts = held
+        parts = parts_within(parts) or parts
         if is_sequence(parts):
             return [_part(part) for part in parts if isinstance(part, (str, dict)) or is_mapping(part)]
         if is_mapping(parts):
             return _parts(parts, depth - 1) if "parts" in parts and depth else [_part(parts)]
     return [message]
+
+
+def parts_within(value: object) -> Sequence[Any] | None:
+    """Return the parts of a message that an object does nothing but wrap: `{"data": [{"text": "x"}]}`."""
+    for _ in range(_DEEPEST):
+        if not is_mapping(value) or len(value) != 1:
+            break
+        [value] = value.values()
+    return value if is_sequence(value) and _are_parts(value) else None
 
 
 def _part(part: Any) -> Mapping[str, Any]:
@@ -563,7 +574,7 @@ All begin with a quote, so that the search goes from one to the next.
 """
 _IN_A_REPR = "tool_call_id="
 _REPRS = ("{'", "[{'")
-_ENVELOPES = ("output", "update", "result", "data", "messages")
+_ENVELOPES = ("output", "update", "result", "data", "value", "messages")
 
 
 def result_of(value: object) -> MessageResult | None:
@@ -572,7 +583,11 @@ def result_of(value: object) -> MessageResult | None:
         if _OF_A_MESSAGE.search(value) is None and _IN_A_REPR not in value and not value.startswith(_REPRS):
             return None
         value = read_value(value)
-    return _wrapped_result(value, 4)
+    found = _wrapped_result(value, 4)
+    inner = None if found is None or not isinstance(found.content, str) else result_of(found.content)
+    if found is None or inner is None:
+        return found
+    return replace(inner, call_id=found.call_id or inner.call_id, failed=found.failed or inner.failed)
 
 
 def _is_answer(message: Mapping[str, Any]) -> bool:

@@ -170,6 +170,23 @@ def _of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> I
         if (later := next(longer, None)) is not None:
             yield _Contradiction("several_user_messages", DoubtedFact.TURNS, [span.ref, later.ref])
             return
+    yield from _after_an_answer(own, tree_of)
+
+
+def _after_an_answer(own: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
+    """Doubt a turn in which a model answered, and the next of its agent was told something by a user.
+
+    Only where it is not recorded what users said before: else that tells whether it is a new message.
+    """
+    answered: dict[SpanRef | None, SpanFacts] = {}
+    for span in own:
+        runner, evidence = runner_of(span, tree_of(span)), span.evidence
+        earlier = answered.get(runner)
+        if earlier is not None and evidence.continues is False and evidence.users is None:
+            yield _Contradiction("several_user_messages", DoubtedFact.TURNS, [earlier.ref, span.ref])
+            return
+        if evidence.answers and not evidence.requests and not evidence.asks_in_text:
+            answered[runner] = span
 
 
 def _of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
@@ -218,8 +235,8 @@ def _of_units(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradi
 def _told(run: Sequence[SpanFacts]) -> str:
     """Return a digest of what an agent was told first."""
     for span in run:
-        if isinstance(text := span.context.user_text.value, str):
-            return value_digest(text.strip())
+        if (text := span.context.user_text.value) is not None:
+            return value_digest(text.strip() if isinstance(text, str) else text)
         if span.evidence.users:
             return span.evidence.users[0]
     return ""

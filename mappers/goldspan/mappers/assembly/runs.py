@@ -290,27 +290,32 @@ class SessionTurns:
             turn = self._joined.pop()
             change(turn)
             fragment = turn.fragments.pop()
-            if fragment.turn_id and all(one.turn_id != fragment.turn_id for one in turn.fragments):
-                del self._by_turn_id[fragment.turn_id]
+            if (turn_id := _own_turn_id(fragment)) and all(one.turn_id != turn_id for one in turn.fragments):
+                self._by_turn_id.pop(turn_id, None)
             changed = min(changed, turn.index)
-            if not turn.fragments:
+            if not turn.fragments and turn.index < len(self._turns):
                 self._turns.pop()
         for fragment in self._fragments[first:]:
             same = self._by_turn_id.get(fragment.turn_id) if fragment.turn_id else None
-            if same is None and self._turns and _carries_on(self._turns[-1].fragments, fragment):
-                same = self._turns[-1]
-            if same is None:
-                same = _JoinedTurn(len(self._turns))
-                self._turns.append(same)
+            same = same or self._turn_with(fragment)
             change(same)
             changed = min(changed, same.index)
             same.fragments.append(fragment)
             self._joined.append(same)
-            if fragment.turn_id:
-                self._by_turn_id.setdefault(fragment.turn_id, same)
+            if turn_id := _own_turn_id(fragment):
+                self._by_turn_id.setdefault(turn_id, same)
         for turn in self._turns[changed:]:
             turn.turn, turn.attributes = made.get(tuple(turn.fragments), (turn.turn, turn.attributes))
         self._cut_runs_from(changed)
+
+    def _turn_with(self, fragment: Fragment) -> _JoinedTurn:
+        """Return the last turn, if this carries it on, or begin one; what may be no turn by itself is left out."""
+        if self._turns and _carries_on(self._turns[-1].fragments, fragment):
+            return self._turns[-1]
+        turn = _JoinedTurn(len(self._turns))
+        if fragment.starts_turn:
+            self._turns.append(turn)
+        return turn
 
     def _cut_runs_from(self, first: int) -> None:
         while len(self._before) > first:
@@ -336,7 +341,13 @@ class SessionTurns:
             self._before.append((run_id, before))
 
 
+def _own_turn_id(fragment: Fragment) -> str | None:
+    return fragment.turn_id if fragment.starts_turn else None
+
+
 def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
+    if not fragment.starts_turn:
+        return any(one.start <= fragment.start <= fragment.end <= one.end for one in turn)
     if _ran_within(turn, fragment):
         return True
     agentless = fragment.agentless and all(earlier.agentless for earlier in turn)

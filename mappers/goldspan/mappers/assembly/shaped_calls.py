@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import NamedTuple, TypeGuard
 
 from msgspec.structs import replace
@@ -24,13 +25,13 @@ from goldspan.mappers.carrying_keys import is_tool_name, tool_in
 from goldspan.mappers.span_facts import (
     SHAPE,
     LazySpanFacts,
-    ModelFacts,
     Role,
     SpanFacts,
     SpanLook,
     ToolFacts,
     ToolRequest,
     ValuePlace,
+    asks_unread,
     joined_context,
     joined_model,
     joined_tool,
@@ -136,6 +137,8 @@ class _ShapeReading:
         if requests and not self._asked and not any(span.look for span in ordered if span.role is not None):
             return
         self._looks = {span.span_id: look for span in ordered if (look := span.look) is not None}
+        requests = self._with_unread_requests(ordered)
+        self._asked = _unanswered(requests, tools)
         written_apart = () if requests else self._read_requests_written_apart(ordered)
         if written_apart:
             requests = _requests(self.models.values())
@@ -155,6 +158,11 @@ class _ShapeReading:
         self._read_agents()
         self._correct_models([call.start for call in (*tools, *self.calls.values())])
 
+    def _with_unread_requests(self, ordered: Sequence[SpanFacts]) -> list[ToolRequest]:
+        for span in filter(asks_unread, ordered):
+            self._complete_model(span)
+        return _requests(self.models.get(span.span_id, span) for span in ordered)
+
     def _read_requests_written_apart(self, ordered: Sequence[SpanFacts]) -> Collection[str]:
         """Give models the requests that stand on spans of their own below theirs, and return these spans.
 
@@ -170,7 +178,7 @@ class _ShapeReading:
             if above is None or above.model is None or above.model.requests or above.role is not Role.MODEL:
                 continue
             tool = call.tool if (call := _self_described(span, look)) is not None else None
-            if tool is not None and tool.named and not tool.error:
+            if tool is not None and tool.named and not self._failed_by_itself(tool):
                 found[above.span_id].append(ToolRequest(tool.name, tool.arguments, tool.call_id))
                 apart.append(span.span_id)
         for span_id, requests in found.items():
@@ -179,6 +187,11 @@ class _ShapeReading:
                 asking = replace(model, requests=tuple(requests), unseen_requests=False, without_output=False)
                 self.models[span_id] = self._spans[span_id].changed(model=asking, dialect=SHAPE)
         return frozenset(apart)
+
+    def _failed_by_itself(self, tool: ToolFacts) -> bool:
+        """Say whether this failed, and no other span has its arguments: as an execution then, not as a request."""
+        held = (value_digest(value) for look in self._looks.values() for _, value in look.objects)
+        return bool(tool.error) and len(list(islice(filter(value_digest(tool.arguments.raw).__eq__, held), 2))) < 2
 
     def _correct_models(self, started: Sequence[int]) -> None:
         """Leave out models that hold the agent's whole loop and no output; to a tool's own model nobody spoke.
@@ -218,8 +231,8 @@ class _ShapeReading:
         beside = {above.span_id for span in read for above in (span, *self._ancestors(span))}
         for span_id, span in speaking.items():
             look = self._looks[span_id]
-            if span.role is Role.MODEL and span.model is not None:
-                self._complete_model(span, span.model, look)
+            if span.role is Role.MODEL:
+                self._complete_model(span)
             elif span_id not in around and span_id not in beside and not look.of_tool:
                 if any(above.role is Role.MODEL for above in self._ancestors(span)):
                     continue
@@ -227,11 +240,12 @@ class _ShapeReading:
                     role=Role.MODEL, dialect=SHAPE, model=look.model, context=look.context
                 )
 
-    def _complete_model(self, span: SpanFacts, model: ModelFacts, look: SpanLook) -> None:
+    def _complete_model(self, span: SpanFacts) -> None:
         """Add the requests that stand on a model's span and that its table did not read."""
-        if look.model is not None and look.model.requests:
+        look = self._looks.get(span.span_id)
+        if span.model is not None and look is not None and look.model is not None and look.model.requests:
             context = joined_context((span.context, look.context))
-            self.models[span.span_id] = span.changed(model=joined_model((model, look.model)), context=context)
+            self.models[span.span_id] = span.changed(model=joined_model((span.model, look.model)), context=context)
 
     def _speaking(self, ordered: Sequence[SpanFacts]) -> dict[str, SpanFacts]:
         """Return the spans with a conversation by id: those that have an output, where there are such."""
@@ -344,8 +358,10 @@ class _ShapeReading:
         assert tool is not None
         for other in calls:
             inner = other.tool
-            if inner is None or all(above.span_id != call.span_id for above in self._ancestors(other)):
+            if inner is None or not (call.start <= other.start <= other.end <= call.end):
                 continue
+            if not tool.call_id and all(above.span_id != call.span_id for above in self._ancestors(other)):
+                continue  # of requests without ids, several may be equal, and run at once
             if tool.arguments.capture is not Capture.CAPTURED and inner.arguments.capture is Capture.CAPTURED:
                 tool = replace(tool, arguments=inner.arguments)
             if not tool.error and inner.error:

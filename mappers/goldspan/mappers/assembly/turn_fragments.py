@@ -16,6 +16,7 @@ from msgspec.structs import force_setattr
 
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order, two_outermost_agents
 from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts, first_known
+from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import SpanRef
 
 
@@ -38,6 +39,11 @@ class Fragment(Struct, frozen=True, gc=False, eq=False):
     run_id: str | None = None
     agentless: bool = False
     """No agent span is above it, as with a raw SDK."""
+
+    @property
+    def starts_turn(self) -> bool:
+        """It may be a turn, or begin one. An MCP server's own spans are part of a turn that called it, or of none."""
+        return not all(span.no_turn for span in self.spans)
 
     def extent_within(self, silence: int) -> tuple[int, int]:
         """Return when it began and ended, by the times of its spans before a longer silence, in nanoseconds."""
@@ -91,6 +97,8 @@ def fragments_of(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> list[F
     lookup = _SessionLookup(tree, keys, beyond)
     for root, spans in units.items():
         session = lookup.find(root, members[root])
+        if session.source == "trace_id" and all(span.no_turn for span in spans):
+            continue  # nothing joins it to the turn that it is part of
         fragments += [
             _fragment(tree, first, piece, session) for first, piece in _split_at_user_messages(tree, root, spans)
         ]
@@ -182,7 +190,7 @@ def _spans_by_turn_root(
     for top, spans in without_agent.items():
         agents = agents_of_top.get(top)
         if agents is None:
-            if any(not span.no_turn for span in spans):
+            if any(map(_may_be_of_turn, spans)):
                 under_agent[top] = spans
             continue
         # A model or tool call outside the agents of its tree belongs to the agent before it. It is no turn of its own.
@@ -192,6 +200,10 @@ def _spans_by_turn_root(
     for spans in under_agent.values():
         spans.sort(key=time_order)
     return under_agent
+
+
+def _may_be_of_turn(span: SpanFacts) -> bool:
+    return span.role is Role.TOOL or not span.no_turn
 
 
 def _split_at_user_messages(
@@ -248,7 +260,20 @@ def _starts_turn(span: SpanFacts, current: str | None, before: Iterable[SpanFact
     """Say whether a span after a model call begins another turn: by another turn id, else by a user's new message."""
     if span.turn_id is not None:
         return current is not None and span.turn_id != current
-    return span.model is not None and span.model.new_user_message is True and not is_injected(span, before)
+    if span.model is None or span.model.new_user_message is not True:
+        return False
+    earlier = list(islice(before, _MOST_BEFORE))
+    return not is_injected(span, earlier) and not _is_handed_on(span, earlier)
+
+
+_MOST_BEFORE = 256  # spans of a turn that are looked at for what the next one was given
+
+
+def _is_handed_on(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
+    """Say whether the message that a model's input ends with is what another model asked an agent for."""
+    text = span.context.user_text.value
+    asked = (request.arguments.raw for one in before if one.model is not None for request in one.model.requests)
+    return bool(text) and any(text in arguments.values() for arguments in asked if is_mapping(arguments))
 
 
 def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: FoundSession) -> Fragment:

@@ -368,8 +368,15 @@ def says_failed(value: object, depth: int = 3) -> bool | None:
     elif is_sequence(value):
         inner = value[:_MOST_OBJECTS]
     elif isinstance(value, str):
-        return _NAMES_ERROR.match(value) is not None
+        return _begins_as_error(value)
     return any_failed([says_failed(one, depth - 1) for one in inner]) if inner and depth else False
+
+
+def _begins_as_error(text: str) -> bool | None:
+    """Say whether a text begins as an error; none of an object that is cut."""
+    if _NAMES_ERROR.match(text) is None:
+        return False
+    return None if may_be_object(text) else True
 
 
 def any_failed(found: Iterable[bool | None]) -> bool | None:

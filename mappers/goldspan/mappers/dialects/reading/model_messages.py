@@ -30,6 +30,7 @@ from goldspan.scoring.messages import (
     Message,
     MessageRequest,
     message_of,
+    parts_within,
     raw_messages,
     raw_messages_backwards,
     role_of,
@@ -107,7 +108,7 @@ def event_message(event: EventView) -> Mapping[str, Any]:
     held: Mapping[str, Any] = body if is_mapping(body) else attributes
     role = "assistant" if event.name == CHOICE else INPUT_EVENTS.get(event.name, "")
     inner = read_value(held.get("message"))
-    content = read_value(held.get("content")) if inner is None else inner
+    content: Any = _without_wrapper(read_value(held.get("content")) if inner is None else inner)
     if is_mapping(content) and (content is inner or "parts" in content):
         # A message of its own, with its own role: Google's writers log the model's earlier answers as the user's.
         message = {"role": role, **{key: value for key, value in content.items() if value is not None}}
@@ -118,6 +119,10 @@ def event_message(event: EventView) -> Mapping[str, Any]:
     if role == "tool" and isinstance(call_id := held.get("id"), str):
         message["tool_call_id"] = call_id
     return message
+
+
+def _without_wrapper(content: object) -> object:
+    return parts_within(content) or content
 
 
 # Messages written as one attribute for each leaf: `llm.output_messages.0.message.tool_calls.1.tool_call.id`.

@@ -41,12 +41,21 @@ def at(*path: str | int) -> Take:
         for step in path:
             value = read_value(value)
             if isinstance(step, str):
-                value = value.get(step) if is_mapping(value) else None
+                value = _under(value, step)
             else:
                 value = value[step] if is_sequence(value) and -len(value) <= step < len(value) else None
         return value
 
     return take
+
+
+def _under(value: Any, key: str) -> Any:
+    """Return what is under a key of an object, or of the only one in it: someone may have wrapped it."""
+    for _ in range(3):
+        if not is_mapping(value) or len(value) != 1 or key in value:
+            break
+        [value] = map(read_value, value.values())
+    return value.get(key) if is_mapping(value) else None
 
 
 def text_at(*path: str | int) -> Take:
