@@ -15,7 +15,7 @@ from goldspan.collector_processor.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/replay.md"
-SHOWN = {"without-goldens": 5, "compare": 15}
+SHOWN = {"without-goldens": 5, "compare": 12}
 """How many lines of a long output a sample has."""
 COMMANDS = {
     "without-goldens": "score examples/traces/langchain.otlp.json examples/traces/google-adk-without-content.otlp.json",
