@@ -274,10 +274,16 @@ class TestTurns:
         assert doubts(one, other.changed(start=one.start), work, context=above) == {}, "they worked side by side"
         assert doubts(one, other, work, speaking("m", 0.5), context=above) == {}, "the agent above asked for them"
 
-    @pytest.mark.parametrize("later", [("a",), ("b",), ("b", "c"), None])
-    def test_another_conversation_is_no_longer_one(self, later: tuple[str, ...] | None) -> None:
+    @pytest.mark.parametrize("later", [("a",), ("b",), ("b", "c")])
+    def test_another_conversation_is_no_longer_one(self, later: tuple[str, ...]) -> None:
         first = speaking("m", 1, users=("a",), answers=True)
         assert doubts(first, speaking("n", 5, users=later, continues=False)) == {}
+
+    @pytest.mark.parametrize(("answers", "doubted"), [(True, True), (False, False)])
+    def test_a_message_after_an_answer_where_earlier_ones_are_lost(self, answers: bool, doubted: bool) -> None:
+        first = speaking("m", 1, users=("a",), answers=answers)
+        found = doubts(first, speaking("n", 5, users=None, continues=False))
+        assert ("several_user_messages" in found) is doubted
 
     @pytest.mark.parametrize(
         ("ends", "doubted"), [(("b", "b"), True), (("b", "c"), True), (("b", "a"), False), (("a", "b"), False)]

@@ -138,6 +138,11 @@ class Engine:
         if not self.settings.holds:
             self._evict_excess(now)
             return False
+        hold = self._holds(trace, fact)
+        self._evict_excess(now)
+        return hold
+
+    def _holds(self, trace: TraceState, fact: SpanFacts) -> bool:
         root = is_root(fact)
         if root and (trace.recognised or fact.session_keys):
             self._new_roots[trace.trace_id] = None
@@ -145,7 +150,6 @@ class Engine:
         if hold and fact.ref not in self._held:
             self._held.add(fact.ref)
             trace.held.append(fact.ref)
-        self._evict_excess(now)
         return hold
 
     def _note_lost_span(self, fact: SpanFacts) -> None:

@@ -24,6 +24,23 @@ def assemble(
     on_problem: Callable[[Problem], object] | None = None,
 ) -> list[Session]:
     """Rebuild every session, one value for each run, in the order of time. The order of `records` never matters."""
+    traces, lost = _by_trace(records)
+    by_session: dict[str, dict[str, list[Fragment]]] = {}
+    for trace_id, reading in traces.items():
+        for fragment in reading.fragments(settings.session_keys, on_problem or (lambda _: None)):
+            by_session.setdefault(fragment.session.id, {}).setdefault(trace_id, []).append(fragment)
+    runs: list[tuple[Fragment, Session]] = []
+    for by_trace in by_session.values():
+        turns = SessionTurns(settings)
+        for trace_id, fragments in by_trace.items():
+            turns.put(trace_id, fragments)
+        runs += turns.runs()
+    runs.sort(key=lambda run: run[0].order)
+    return [_marked(session, lost) if lost else session for _, session in runs]
+
+
+def _by_trace(records: Iterable[Record]) -> tuple[dict[str, TraceReading], set[str]]:
+    """Return the records by trace, and the traces and sessions of spans that could not be read."""
     traces: dict[str, TraceReading] = defaultdict(TraceReading)
     logs = set[tuple[str, str]]()
     lost = set[str]()
@@ -43,18 +60,7 @@ def assemble(
             if (note.trace_id, note.identity) not in logs:
                 logs.add((note.trace_id, note.identity))
                 traces[note.trace_id].add(note)
-    by_session: dict[str, dict[str, list[Fragment]]] = {}
-    for trace_id, reading in traces.items():
-        for fragment in reading.fragments(settings.session_keys, on_problem or (lambda _: None)):
-            by_session.setdefault(fragment.session.id, {}).setdefault(trace_id, []).append(fragment)
-    runs: list[tuple[Fragment, Session]] = []
-    for by_trace in by_session.values():
-        turns = SessionTurns(settings)
-        for trace_id, fragments in by_trace.items():
-            turns.put(trace_id, fragments)
-        runs += turns.runs()
-    runs.sort(key=lambda run: run[0].order)
-    return [_marked(session, lost) if lost else session for _, session in runs]
+    return traces, lost
 
 
 def _marked(run: Session, lost: Set[str]) -> Session:

@@ -314,6 +314,12 @@ def link_refs(links: object) -> list[SpanRef]:
     return [ref for ref in refs if ref.trace_id and ref.span_id]
 
 
+def _lost(trace_id: str, raw: dict[str, Any]) -> SpanView | None:
+    """Return what is known of a span without readable ids: its trace, else attributes that may name its session."""
+    attributes = {} if trace_id else decode_attributes(raw.get("attributes"))
+    return LostSpan(trace_id, "", attributes=attributes) if trace_id or attributes else None
+
+
 def _ids(raw: dict[str, Any]) -> tuple[str, str]:
     return hex_id(_either(raw, "traceId", "trace_id"), 32), hex_id(_either(raw, "spanId", "span_id"), 16)
 
@@ -480,8 +486,7 @@ class JsonReader:
         if not (is_usual and _are_usual(parent_id, flags, status, events, links)) and not self._is_usable(
             raw, _SPAN_FIELDS, "span", source
         ):
-            attributes = {} if trace_id else decode_attributes(raw.get("attributes"))
-            return LostSpan(trace_id, "", attributes=attributes) if trace_id or attributes else None
+            return _lost(trace_id, raw)
         return DecodedSpan(
             trace_id,
             span_id,

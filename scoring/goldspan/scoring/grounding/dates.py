@@ -114,11 +114,16 @@ def days_of(text: str, letters: Set[str]) -> Iterator[Day]:
     yield from (_HOLIDAYS[name] for name in _HOLIDAYS.keys() & letters)
     for match in chain(_MONTH_DAY.finditer(text), _DAY_MONTH.finditer(text)) if named else ():
         yield from _checked(int(match["year"] or 0), _MONTHS[match["month"]], int(match["day"]))
-    for match in chain(_NUMBER_YEAR.finditer(text), _YEAR_NUMBER.finditer(text)) if separated else ():
-        if 1 <= int(match["month"]) <= 12:
-            yield Day(int(match["year"]), int(match["month"]), 0)
+    if separated:
+        yield from _months_of_years(text)
     if named or listed:
         yield from _with_parts_missing(text, named=named, listed=listed)
+
+
+def _months_of_years(text: str) -> Iterator[Day]:
+    for match in chain(_NUMBER_YEAR.finditer(text), _YEAR_NUMBER.finditer(text)):
+        if 1 <= int(match["month"]) <= 12:
+            yield Day(int(match["year"]), int(match["month"]), 0)
 
 
 _WORDS_OF_DATES = frozenset((*_MONTHS, *_WEEKDAYS, *_ORDINALS, "t", "z", "utc", "gmt", "of", "at", "am", "pm"))
@@ -373,17 +378,25 @@ def weeks_of(words: Iterable[RelativeDay]) -> set[int]:
     return {one.number for one in words if one.unit == "days" and one.number >= 14 and one.number % 7 == 0}
 
 
+def _days_from(said: Iterable[RelativeDay], base: date) -> set[int]:
+    """Return the days that words name on a day, as ordinals; a weekday is of this week or the next."""
+    ordinal, found = base.toordinal(), set[int]()
+    for one in said:
+        if one.unit == "day":
+            found.add(ordinal + one.number)
+        elif one.unit == "weekday":
+            days = ordinal + ((one.number - base.weekday()) % 7 or 7)
+            found.update((days, days + 7))
+    return found
+
+
 def led_in_two_steps(words: Iterable[RelativeDay], bases: Iterable[date]) -> set[date]:
     """Return the days of `tomorrow, for two nights` and `the day after Friday`, said on one of some days."""
     said = list(words)
     steps = [one.number for one in said if one.steps]
     found: set[date] = set()
     for base in bases if steps else ():
-        ordinal = base.toordinal()
-        weekdays = [(one.number - base.weekday()) % 7 or 7 for one in said if one.unit == "weekday"]
-        firsts = {ordinal + one.number for one in said if one.unit == "day"}
-        firsts.update(ordinal + days + week for days in weekdays for week in (0, 7))
-        led = (first + step for first in firsts for step in steps)
+        led = (first + step for first in _days_from(said, base) for step in steps)
         found.update(date.fromordinal(one) for one in led if 0 < one <= date.max.toordinal())
     return found
 

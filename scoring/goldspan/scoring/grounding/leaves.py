@@ -65,10 +65,21 @@ def _has_every_option(values: Sequence[Any], items: Mapping[str, Any]) -> bool:
     return is_sequence(options) and all(one in values for one in options)
 
 
+_Waiting = tuple[str, Any, Any, bool]
+"""A value whose leaves are not yielded yet: its pointer, itself, its schema, and whether that requires it."""
+
+
+def _members(path: str, value: Mapping[str, Any], part: Mapping[str, Any]) -> list[_Waiting]:
+    properties, needed = part.get("properties"), part.get("required")
+    properties = properties if is_mapping(properties) else _NOTHING
+    needed = needed if is_sequence(needed) else ()
+    return [(f"{path}{_step(str(name))}", one, properties.get(name), name in needed) for name, one in value.items()]
+
+
 def leaves(arguments: Any, schema: Mapping[str, Any] | None) -> Iterator[Leaf]:
     """Yield the leaves of arguments in their order, each with its JSON Pointer; the first 500 of them."""
     root: Mapping[str, Any] = schema or {}
-    waiting: list[tuple[str, Any, Any, bool]] = [("", arguments, root, False)]
+    waiting: list[_Waiting] = [("", arguments, root, False)]
     found = 0
     while waiting and found < MAX_LEAVES:
         path, value, part, required = waiting.pop()
@@ -77,14 +88,9 @@ def leaves(arguments: Any, schema: Mapping[str, Any] | None) -> Iterator[Leaf]:
             found += 1
             yield Leaf(path, value, part, required)
             continue
-        inner: list[tuple[str, Any, Any, bool]] = []
+        inner: list[_Waiting] = []
         if is_mapping(value) and value:
-            properties, needed = part.get("properties"), part.get("required")
-            properties = properties if is_mapping(properties) else _NOTHING
-            needed = needed if is_sequence(needed) else ()
-            inner = [
-                (f"{path}{_step(str(name))}", one, properties.get(name), name in needed) for name, one in value.items()
-            ]
+            inner = _members(path, value, part)
         elif is_sequence(value) and value:
             inherited = {"description": part["description"]} if "description" in part else {}
             items = _offered(part.get("items"), root)

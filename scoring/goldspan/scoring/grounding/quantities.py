@@ -158,11 +158,14 @@ def _in_digits(text: str) -> list[Quantity]:
     return [*found, *_in_notation(text)]
 
 
+_FEET_SIGNS, _TIMES_SIGNS = ("'", "\u2019", "ft", "feet", "foot"), ("x", "\u00d7", "*")
+
+
 def _in_notation(text: str) -> Iterator[Quantity]:
     """Yield numbers that are written with signs of their own: feet and inches, powers of ten, fractions."""
-    if "'" in text or "\u2019" in text or "ft" in text or "feet" in text or "foot" in text:
+    if any(sign in text for sign in _FEET_SIGNS):
         yield from (Quantity(int(match[1]) * 12 + int(match[2]), "inch") for match in _FEET.finditer(text))
-    if "10" in text and ("x" in text or "\u00d7" in text or "*" in text):
+    if "10" in text and any(sign in text for sign in _TIMES_SIGNS):
         powers = ((match[1], match[2].replace(_MINUS[-1], "-")) for match in _POWER.finditer(text))
         yield from (Quantity(float(f"{factor}e{power}"), "") for factor, power in powers)
     if "/" in text:
