@@ -93,6 +93,7 @@ TOLD_BY_ARGUMENTS = {
 """Without arguments nothing says of these spans that they are tools, or that a call awaited a person's decision."""
 READ_BY_SHAPE = {
     "hand-written-kind",
+    "js-effect-ai",
     "py-agentops-openai",
     "py-any-agent",
     "py-honeyhive",

@@ -17,6 +17,7 @@ HISTORY_ELSEWHERE = {
     "agent-framework-native-servicesession",
     "agno-openinference-team",
     "haystack-native-batch",
+    "js-ax",
     "js-genkit-handover",
     "js-genkit-throw",
     "langfuse-observe-agent",

@@ -358,10 +358,10 @@ class _ShapeReading:
         assert tool is not None
         for other in calls:
             inner = other.tool
-            if inner is None or not (call.start <= other.start <= other.end <= call.end):
+            # Of requests without ids several may be equal, and run at once: only a parent tells them apart.
+            within = bool(tool.call_id) and call.start <= other.start <= other.end <= call.end
+            if inner is None or not (within or any(above.span_id == call.span_id for above in self._ancestors(other))):
                 continue
-            if not tool.call_id and all(above.span_id != call.span_id for above in self._ancestors(other)):
-                continue  # of requests without ids, several may be equal, and run at once
             if tool.arguments.capture is not Capture.CAPTURED and inner.arguments.capture is Capture.CAPTURED:
                 tool = replace(tool, arguments=inner.arguments)
             if not tool.error and inner.error:

@@ -55,10 +55,14 @@ class Fragment(Struct, frozen=True, gc=False, eq=False):
 
         The outer one of two is the first: an SDK's own span inside of an instrumentation's may seem to begin earlier.
         """
-        models = {span.span_id: span for span in self.spans if span.role is not Role.TOOL and span.model is not None}
-        first = next(iter(models.values()), None)
-        while first is not None and first.parent_id in models and first.parent_id != first.span_id:
-            first = models.pop(first.parent_id)
+        first = next((span for span in self.spans if span.role is not Role.TOOL and span.model is not None), None)
+        models = {
+            span.span_id: span for span in self.spans if span.role is Role.MODEL
+        }  # what they say is not read here
+        while (
+            first is not None and (outer := models.pop(first.parent_id, None)) is not None and outer.model is not None
+        ):
+            first = outer
         return first is not None and first.model is not None and first.model.new_user_message is False
 
     @property
