@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from goldspan.scoring import GoldenFileError, Session, ToolCall, Turn, score_session, score_turn
-from goldspan.scoring.goldens import Golden, load_goldens
+from goldspan.scoring import CriterionFileError, GoldenFileError, Session, ToolCall, Turn, score_session, score_turn
+from goldspan.scoring.goldens import Golden, load_criterion, load_goldens
 
 
 def golden_of(*calls: Any, **of_set: Any) -> Golden:
@@ -306,7 +306,10 @@ def test_a_misspelt_name_in_a_criterion_is_a_mistake(criterion: Any, place: str,
     with pytest.raises(GoldenFileError) as caught:
         load_goldens({"golden_set": "g", "criterion": criterion, "goldens": goldens})
     wrong = place.rpartition(".")[2]
-    assert f"criterion.{place}: no golden of this set has {wrong}: did you mean `{meant}`?" in str(caught.value)
+    assert f"criterion.{place}: no golden has {wrong}: did you mean `{meant}`?" in str(caught.value)
+    with pytest.raises(CriterionFileError) as apart:
+        load_criterion(criterion, load_goldens({"golden_set": "g", "goldens": goldens}))
+    assert f" {place}: no golden has {wrong}: did you mean `{meant}`?" in str(apart.value)
 
 
 def test_a_criterion_may_name_what_no_golden_has() -> None:

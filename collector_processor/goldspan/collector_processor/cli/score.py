@@ -262,6 +262,8 @@ def _next_step(goldens: Sequence[str], traces: Sequence[str]) -> str:
 def _goldens(names: tuple[str, ...], criterion_file: str | None, threshold: Decimal | None) -> GoldenIndex:
     criterion = None if criterion_file is None else load_criterion(criterion_file)
     goldens = load_goldens(*names, criterion=criterion)
+    if criterion_file is not None:
+        load_criterion(criterion_file, goldens)  # for names that no golden has
     return goldens if threshold is None else goldens.with_threshold(threshold)
 
 

@@ -425,7 +425,7 @@ def _check_name(name: JsonValue, known: set[str], where: ValuePath, note: Note) 
     written = isinstance(name, str) and name not in known and name[:1] != "/"
     near = get_close_matches(name, known, n=1, cutoff=_SURELY_MEANT) if written else ()
     if near:
-        note(where, f"no golden of this set has {name}: did you mean `{near[0]}`?")
+        note(where, f"no golden has {name}: did you mean `{near[0]}`?")
 
 
 def _place_of(

@@ -10,7 +10,13 @@ from typing import Any, cast
 from goldspan.scoring.criterion import MAIN_METRIC, Criterion, criterion_in
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens.benchmarks import read_eval_set
-from goldspan.scoring.goldens.criteria_and_rules import SET_LEVEL, CriterionMapping, criterion_mapping, inherit
+from goldspan.scoring.goldens.criteria_and_rules import (
+    SET_LEVEL,
+    CriterionMapping,
+    criterion_mapping,
+    inherit,
+    misspelt,
+)
 from goldspan.scoring.goldens.documents import READERS, MistakeCollector, Unreadable, found, json_copy, read_document
 from goldspan.scoring.goldens.golden import GoldenIndex, GoldenSet, MetricChoice, duplicates_in
 from goldspan.scoring.goldens.golden_file import read_golden_set
@@ -93,11 +99,12 @@ def index_of(
     return load_goldens(*cast("Iterable[Source]", (goldens,) if one else goldens), criterion=criterion)
 
 
-def load_criterion(source: str | Path | Mapping[str, Any]) -> Criterion:
+def load_criterion(source: str | Path | Mapping[str, Any], goldens: GoldenIndex | None = None) -> Criterion:
     """Read a criterion from a `.yaml`, `.yml` or `.json` file, or a mapping that looks like one.
 
     It may have every form that `Criterion.parse` takes; other metrics of ADK's `criteria` are passed over. Raises
-    CriterionFileError: everything wrong with it, each mistake with file, line and field.
+    CriterionFileError: everything wrong with it, each mistake with file, line and field. So is a tool or an argument
+    that none of `goldens` has, if one that they have was meant.
     """
     notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
     said: CriterionMapping = {}
@@ -109,6 +116,10 @@ def load_criterion(source: str | Path | Mapping[str, Any]) -> Criterion:
         for path, message in wrong:
             notes.add(path, message)
         said = inherit({}, value, SET_LEVEL, where, notes.add)
+        judged = () if goldens is None else goldens.goldens
+        aliases = {alias: tool for golden in judged for alias, tool in golden.aliases.items()}
+        calls: JsonValue = [{"name": call.name, "args": call.args} for golden in judged for call in golden.all_calls()]
+        misspelt(value, calls, aliases, lambda way, message: notes.add((*where, *way), message))
     if notes.mistakes:
         raise CriterionFileError(*_mistakes(notes))
     return Criterion.parse(said)
