@@ -36,6 +36,8 @@ _NUMBER = regex(
     re.DOTALL,
 )
 _FEET = regex(r"(\d)(?<!\w\d)\s?(?:'|\u2019|ft|feet|foot)\s?(\d{1,2})(?:\"|\u201d|''|\s?in\w*|\b)")
+_FEET_MARKS = ("'", "\u2019", "ft", "feet", "foot")
+_TIMES = ("x", "\u00d7", "*")
 _POWER = regex(r"(\d(?<![\w.]\d)\d*(?:\.\d+)?)\s*(?:x|\u00d7|\*)\s*10\s*(?:\^|\*\*)\s*\(?([-\u2212+]?\d{1,3})")
 _FRACTION = regex(r"(\d(?<![\w./]\d)\d{0,14})\s?/\s?(\d{1,15})(?![\w/])")
 _BOUND = regex(
@@ -158,14 +160,11 @@ def _in_digits(text: str) -> list[Quantity]:
     return [*found, *_in_notation(text)]
 
 
-_FEET_SIGNS, _TIMES_SIGNS = ("'", "\u2019", "ft", "feet", "foot"), ("x", "\u00d7", "*")
-
-
 def _in_notation(text: str) -> Iterator[Quantity]:
     """Yield numbers that are written with signs of their own: feet and inches, powers of ten, fractions."""
-    if any(sign in text for sign in _FEET_SIGNS):
+    if any(mark in text for mark in _FEET_MARKS):
         yield from (Quantity(int(match[1]) * 12 + int(match[2]), "inch") for match in _FEET.finditer(text))
-    if "10" in text and any(sign in text for sign in _TIMES_SIGNS):
+    if "10" in text and any(sign in text for sign in _TIMES):
         powers = ((match[1], match[2].replace(_MINUS[-1], "-")) for match in _POWER.finditer(text))
         yield from (Quantity(float(f"{factor}e{power}"), "") for factor, power in powers)
     if "/" in text:
