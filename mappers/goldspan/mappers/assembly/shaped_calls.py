@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import islice
+from functools import cached_property, partial
 from typing import NamedTuple, TypeGuard
 
 from msgspec.structs import replace
@@ -137,8 +136,11 @@ class _ShapeReading:
         if requests and not self._asked and not any(span.look for span in ordered if span.role is not None):
             return
         self._looks = {span.span_id: look for span in ordered if (look := span.look) is not None}
-        requests = self._with_unread_requests(ordered)
-        self._asked = _unanswered(requests, tools)
+        for span in filter(asks_unread, ordered):
+            self._complete_model(span)
+        if self.models:
+            requests = _requests(self.models.get(span.span_id, span) for span in ordered)
+            self._asked = _unanswered(requests, tools)
         written_apart = () if requests else self._read_requests_written_apart(ordered)
         if written_apart:
             requests = _requests(self.models.values())
@@ -157,11 +159,6 @@ class _ShapeReading:
             self._take_self_described(candidates, tools)
         self._read_agents()
         self._correct_models([call.start for call in (*tools, *self.calls.values())])
-
-    def _with_unread_requests(self, ordered: Sequence[SpanFacts]) -> list[ToolRequest]:
-        for span in filter(asks_unread, ordered):
-            self._complete_model(span)
-        return _requests(self.models.get(span.span_id, span) for span in ordered)
 
     def _read_requests_written_apart(self, ordered: Sequence[SpanFacts]) -> Collection[str]:
         """Give models the requests that stand on spans of their own below theirs, and return these spans.
@@ -190,8 +187,12 @@ class _ShapeReading:
 
     def _failed_by_itself(self, tool: ToolFacts) -> bool:
         """Say whether this failed, and no other span has its arguments: as an execution then, not as a request."""
-        held = (value_digest(value) for look in self._looks.values() for _, value in look.objects)
-        return bool(tool.error) and len(list(islice(filter(value_digest(tool.arguments.raw).__eq__, held), 2))) < 2
+        return bool(tool.error) and self._holders[value_digest(tool.arguments.raw)] < 2
+
+    @cached_property
+    def _holders(self) -> Counter[str]:
+        """How many objects on these spans say the same, by their digest."""
+        return Counter(value_digest(value) for look in self._looks.values() for _, value in look.objects)
 
     def _correct_models(self, started: Sequence[int]) -> None:
         """Leave out models that hold the agent's whole loop and no output; to a tool's own model nobody spoke.
