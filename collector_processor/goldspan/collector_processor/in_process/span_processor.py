@@ -250,7 +250,7 @@ class FlushAtShutdown:
         if scope["type"] != "lifespan":
             await self._app(scope, receive, send)
             return
-        flush_when_stopped(flush_all, FLUSH_TIMEOUT)
+        flush_when_stopped(flush_all_processors, flush_all)
         took_part = False
 
         async def received() -> Message:

@@ -26,19 +26,19 @@ _told, _flushed = SimpleQueue[None](), SimpleQueue[None]()
 _is_watched = False
 
 
-def flush_when_stopped(flush: Callable[[], object], unhandled: float | None = None) -> None:
+def flush_when_stopped(flush: Callable[[], object], last: Callable[[], object] | None = None) -> None:
     """Call `flush` again and again once the host is told to stop. For the main thread; in others it does nothing.
 
-    Where the signal is not handled, it ends the process after the first flush, or after `unhandled` seconds. With None
-    it is left alone.
+    Where nothing handles the signal, it ends the process after `last`, for which it waits as long as is flushed
+    elsewhere; without `last` it is left alone.
     """
     global _is_watched  # noqa: PLW0603 - there is one handler in a process
     if _is_watched or threading.current_thread() is not threading.main_thread():
         return
     hosts = signal.getsignal(signal.SIGTERM)
     wait = _WAIT
-    if hosts == signal.SIG_DFL and unhandled is not None:
-        hosts, wait = _end, unhandled
+    if hosts == signal.SIG_DFL and last is not None:
+        hosts, flush, wait = _end, last, _SECONDS
     if not callable(hosts):
         return
 
