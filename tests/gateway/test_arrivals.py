@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.encoded_spans.span_groups import split_request
+from goldspan.collector_processor.encoded_spans.span_groups import split_request, trace_id_of
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.gateway.arrivals import Arrivals
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
@@ -30,6 +31,25 @@ def received(document: Mapping[str, Any], number: int = 0) -> ReceivedBody:
 def taken(arrivals: Arrivals) -> Iterator[object]:
     while len(arrivals):
         yield arrivals.take()
+
+
+def test_traces_that_are_over_take_no_memory_while_requests_wait() -> None:
+    arrivals, waits = Arrivals(), received(turn_request("waits"))
+    arrivals.put(waits)
+    [group] = waits.groups
+    span = group.spans[0]
+    trace = trace_id_of(span)
+    assert trace
+    tracemalloc.start()
+    sizes: list[int] = []
+    for number in range(40_000):
+        other = group._replace(spans=[span.replace(trace, number.to_bytes(16, "big"))])
+        arrivals.put(waits._replace(groups=[other]))
+        arrivals.take()
+        if number in (19_999, 39_999):
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert sizes[1] < sizes[0] * 1.5
 
 
 def test_the_requests_of_one_trace_wait_for_each_other_and_no_other_waits_for_them() -> None:

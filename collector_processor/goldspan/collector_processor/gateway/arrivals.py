@@ -14,12 +14,16 @@ from __future__ import annotations
 import heapq
 import threading
 from collections.abc import Callable
+from itertools import islice
 
 from goldspan.collector_processor.encoded_spans.span_groups import trace_id_of
 from goldspan.collector_processor.gateway.worker import ReceivedBody
 
 Arrival = ReceivedBody | Callable[[float], object]
 """A request, or what is done once the requests before it were received."""
+
+_MOST_ENDS = 10_000
+"""How many traces are remembered by where their last request ends; then the older half is forgotten."""
 
 
 class Arrivals:
@@ -42,8 +46,10 @@ class Arrivals:
             if not isinstance(arrival, ReceivedBody):
                 begin = max((begin for begin, *_ in self._heap), default=begin)
             elif (trace := _only_trace(arrival)) is not None:
-                begin = max(begin, self._ends.get(trace, 0))
+                begin = max(begin, self._ends.pop(trace, 0))
                 self._ends[trace] = begin + len(arrival.request.body)
+                if len(self._ends) > _MOST_ENDS:
+                    self._ends = dict(islice(self._ends.items(), _MOST_ENDS // 2, None))
             self._count += 1
             heapq.heappush(self._heap, (begin, self._count, arrival))
             return len(self._heap) == 1
