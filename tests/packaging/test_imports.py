@@ -40,6 +40,8 @@ TERMINAL = ("click", "pytest", "rich")
 SDK = ("opentelemetry.sdk",)
 YAML = ("ruamel", "yaml")
 MODELS = ("goldspan.scoring.goldens.golden_file", "goldspan.scoring.presets.preset_registry", "jsonschema_rs")
+CRITERIA = ("goldspan.scoring.criterion", "pydantic")
+TABLES = ("airportsdata", "babel", "pycountry")
 ENGINE = ("goldspan.collector_processor.engine", "goldspan.mappers", "goldspan.scoring.run", "msgspec", "pydantic")
 STORED = ("goldspan.collector_processor.replay.stored_traces", "multiprocessing")
 FINDER = "goldspan.collector_processor.replay.dialect_proposals"
@@ -58,10 +60,14 @@ NOT_LOADED = {
     "import of the processor": (f"{PACKAGE} ToolParameterMatchSpanProcessor, session_scope", (*AGENT, *ENGINE)),
     "import of the exporter": (f"{PACKAGE} ToolParameterMatchExporter", (*AGENT, *ENGINE)),
     "import of the log record processor": (f"{PACKAGE} ToolParameterMatchLogRecordProcessor", (*AGENT, *ENGINE)),
-    "processor without goldens": (f"{MADE}; Door(Inner())", (*AGENT, *MODELS, "goldspan.mappers.readers.files")),
+    "processor without goldens": (f"{MADE}; Door(Inner())", (*AGENT, *MODELS, *CRITERIA, *TABLES, FILES[0])),
+    "processor with goldens": (
+        f"{MADE}; Door(Inner(), goldens={str(EXAMPLES / 'goldens.yaml')!r})",
+        (*OTHER_DOORS, *SERVERS, *DATA, *TERMINAL, *MODELS[1:], *TABLES, FILES[0]),
+    ),
     "import of scoring": ("import goldspan.scoring", (*AGENT, *ENGINE, *SDK)),
     "import of mappers": ("import goldspan.mappers", (*AGENT, *SDK, *FILES, "msgspec", "pydantic")),
-    "import of what reads sessions": ("from goldspan.mappers import read_sessions", (*AGENT, *SDK, *MODELS)),
+    "import of what reads sessions": ("from goldspan.mappers import read_sessions", (*AGENT, *SDK, *MODELS, *CRITERIA)),
     "goldspan --help": (COMMAND.format(["--help"]), (*SERVERS, *DATA, *REPORTS, *YAML, *ENGINE, *SDK)),
     "goldspan serve --help": (COMMAND.format(["serve", "--help"]), (*SERVERS, *DATA, *REPORTS, *YAML, *SDK)),
     "goldspan score --format json": (
@@ -74,7 +80,7 @@ NOT_LOADED = {
     ),
     "goldspan inspect --format json": (
         COMMAND.format(["inspect", str(EXAMPLES / "traces"), "--format", "json"]),
-        (*SERVERS, *DATA, *REPORT_PAGES, *YAML, *SDK, *MODELS),
+        (*SERVERS, *DATA, *REPORT_PAGES, *YAML, *SDK, *MODELS, *CRITERIA),
     ),
 }
 """A program, and the modules that it must not have loaded when it ends."""

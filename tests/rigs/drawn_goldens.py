@@ -12,12 +12,12 @@ from itertools import groupby
 from random import Random
 from typing import Any
 
-from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.metrics.session_metrics import BUILT_IN_METRICS
 from goldspan.scoring.presets.preset_registry import PRESETS
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
 from goldspan.scoring.tool_definitions import ToolsInForce
+from goldspan.scoring.verdict import MAIN_METRIC
 
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "match_mode": ("name_only", "name_and_required_args", "name_and_args"),

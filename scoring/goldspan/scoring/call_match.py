@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import lcm
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.scoring.align.alignment import Pair
 from goldspan.scoring.comparison import ONE, SCALARS, ZERO, ValueRule, exact, share
-from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import Steps
 from goldspan.scoring.matchers.kinds.scalars import Absent, Ignore, Present
@@ -37,6 +36,9 @@ from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult
 from goldspan.scoring.sessions import CallHistory, EarlierCalls, JsonValue, ToolCall, Turn
 from goldspan.scoring.tool_definitions import ToolsInForce, tools_in_force
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, Label, Reason, Verdict, arguments_of, is_hidden, why_not_known
+
+if TYPE_CHECKING:
+    from goldspan.scoring.criterion import Criterion
 
 MISSING: Final = ABSENT
 """Returned instead of a score if a required argument was left out."""

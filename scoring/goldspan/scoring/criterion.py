@@ -47,6 +47,7 @@ from goldspan.scoring.errors import CriterionError
 from goldspan.scoring.field_docstrings import describe_fields
 from goldspan.scoring.json_values import Steps, is_mapping, shown, steps_of
 from goldspan.scoring.tool_effects import ToolEffect, tool_effect
+from goldspan.scoring.verdict import MAIN_METRIC
 
 # The parts of a criterion: number types, base model, messages.
 
@@ -278,9 +279,6 @@ def _part(rules: Beneath, around: Around, *, by_leaf: bool) -> ValueRule:
 
 _UNWRITTEN_THRESHOLD = Decimal("0.8")
 """The threshold that digests leave out: it was the default once, and a criterion keeps its digest."""
-
-MAIN_METRIC = "tool_parameter_match"
-"""The metric that is always scored; chosen metrics are added to it."""
 
 MatchMode = Literal["name_only", "name_and_required_args", "name_and_args"]
 """Which pairs of an expected and an actual call of one name may be aligned."""

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from goldspan.scoring import results
-from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, Problem
 from goldspan.scoring.goldens.golden import Ambiguous, Golden, GoldenIndex, Repeat
 from goldspan.scoring.json_values import plain
@@ -43,6 +42,9 @@ from goldspan.scoring.verdict import (
     Scored,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from goldspan.scoring.criterion import Criterion
 
 # Results as JSON: sessions, turns, calls, arguments, each with score, label and reason.
 #

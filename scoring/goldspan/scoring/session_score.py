@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import islice, product
 from operator import is_
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +26,6 @@ from msgspec.structs import replace
 from goldspan.scoring import turn_join, turn_score
 from goldspan.scoring.call_match import CallRules, ScoreBounds
 from goldspan.scoring.comparison import ZERO
-from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.goldens.golden import MOST_ALTERNATIVES, Ambiguous, Golden, GoldenTurn, with_golden_tool_names
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.sessions import (
@@ -39,7 +38,10 @@ from goldspan.scoring.sessions import (
     batches_of,
     unchanged_start,
 )
-from goldspan.scoring.verdict import Label, Reason, Verdict
+from goldspan.scoring.verdict import MAIN_METRIC, Label, Reason, Verdict
+
+if TYPE_CHECKING:
+    from goldspan.scoring.criterion import Criterion
 
 # Collect what a golden expects of a session.
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,7 +25,6 @@ from goldspan.scoring.call_match import (
     plain_values,
 )
 from goldspan.scoring.comparison import ONE, ZERO, canonical
-from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ANY_TOOL, ExpectedCall
 from goldspan.scoring.matchers.matcher import asked_by
 from goldspan.scoring.results import CallResult, TurnResult
@@ -41,6 +41,9 @@ from goldspan.scoring.verdict import (
     why_hidden,
     why_not_known,
 )
+
+if TYPE_CHECKING:
+    from goldspan.scoring.criterion import Criterion
 
 NOT_EXPECTED = Verdict(None, Label.NOT_EVALUATED, Reason.NOTHING_EXPECTED)
 """The verdict on unexpected calls, and on turns without expected calls."""

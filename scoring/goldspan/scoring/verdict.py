@@ -20,6 +20,9 @@ from goldspan.scoring.matchers.matcher import has_dollar_keys
 from goldspan.scoring.matchers.reading import matches
 from goldspan.scoring.sessions import Capture, JsonValue, ToolCall, Turn
 
+MAIN_METRIC = "tool_parameter_match"
+"""The metric that is always scored; chosen metrics are added to it."""
+
 
 class Label(StrEnum):
     """What a verdict says: `pass`, `fail` or `not_evaluated`."""

@@ -19,11 +19,11 @@ from typing import Any
 import msgspec
 
 from goldspan.collector_processor.adapters.session_metric import MetricAnswer, SessionMetric, content_of
-from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.json_values import is_mapping, shown
 from goldspan.scoring.sessions import Session, ToolCall, Turn
+from goldspan.scoring.verdict import MAIN_METRIC
 
 __all__ = ["run"]
 

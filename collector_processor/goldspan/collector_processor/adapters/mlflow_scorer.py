@@ -20,10 +20,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Tr
 from pydantic import PrivateAttr
 
 from goldspan.collector_processor.adapters.session_metric import Goldens, MetricAnswer, SessionMetric, session_in
-from goldspan.scoring.criterion import MAIN_METRIC, Criterion
+from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.sessions import Session
-from goldspan.scoring.verdict import HARMLESS_REASONS
+from goldspan.scoring.verdict import HARMLESS_REASONS, MAIN_METRIC
 
 __all__ = ["GoldspanScorer"]
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers import read_sessions
 from goldspan.scoring.api import GivenGolden, GoldenSource, score_session
-from goldspan.scoring.criterion import MAIN_METRIC, Criterion
+from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import GoldenIndex
 from goldspan.scoring.goldens.loading import load_goldens
 from goldspan.scoring.metrics.session_metrics import MetricSource, choose_metric, score_metrics
 from goldspan.scoring.results import SessionResult, explain
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, JsonValue, Session
-from goldspan.scoring.verdict import HARMLESS_REASONS, REASON_TEXT, Finding, Label, MetricResult, Reason
+from goldspan.scoring.verdict import HARMLESS_REASONS, MAIN_METRIC, REASON_TEXT, Finding, Label, MetricResult, Reason
 
 Goldens = GoldenIndex | GoldenSource | None
 """Goldens in any form that `load_goldens` takes; None: each execution comes with what is expected of it."""

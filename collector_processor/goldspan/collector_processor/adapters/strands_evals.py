@@ -17,11 +17,12 @@ from typing import Any
 
 from goldspan.collector_processor.adapters.session_metric import Goldens, MetricAnswer, SessionMetric, session_in
 from goldspan.scoring.api import session_of
-from goldspan.scoring.criterion import MAIN_METRIC, Criterion
+from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.metrics.session_metrics import MetricSource
 from goldspan.scoring.sessions import Session, ToolCall
+from goldspan.scoring.verdict import MAIN_METRIC
 
 __all__ = ["GoldspanStrandsEvaluator"]
 

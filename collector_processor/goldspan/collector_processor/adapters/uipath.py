@@ -20,10 +20,9 @@ from msgspec.structs import replace
 from pydantic import Field, PrivateAttr
 
 from goldspan.collector_processor.adapters.session_metric import SessionMetric, session_in
-from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.messages import as_text
 from goldspan.scoring.sessions import Capture, Content, Session
-from goldspan.scoring.verdict import Reason
+from goldspan.scoring.verdict import MAIN_METRIC, Reason
 
 __all__ = ["GoldspanUiPathEvaluator"]
 

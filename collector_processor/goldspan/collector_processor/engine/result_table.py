@@ -16,14 +16,13 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 from goldspan.collector_processor.emit.evaluation import Evaluation, Level, tool_name
 from goldspan.collector_processor.engine.result_revisions import evaluations_of
-from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.errors import SettingsError
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.json_values import plain, pointer_name
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, SessionResult
 from goldspan.scoring.run import ScoringResult, verdict_document
 from goldspan.scoring.sessions import ToolCall
-from goldspan.scoring.verdict import REASON_OF_CAPTURE, Finding, Label, MetricCall, Reason
+from goldspan.scoring.verdict import MAIN_METRIC, REASON_OF_CAPTURE, Finding, Label, MetricCall, Reason
 
 TABLE_SUFFIXES = (".parquet", ".arrow")
 """How the names of files with a table end."""

@@ -22,7 +22,6 @@ from goldspan.collector_processor.in_process.trace_filter import TraceFilter
 from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
-from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import GoldspanError, SettingsError
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.session_metrics import MetricSource
@@ -31,6 +30,7 @@ from goldspan.scoring.tool_definitions import Definitions
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.in_process.otlp_sender import OtlpEvents
+    from goldspan.scoring.criterion import Criterion
     from goldspan.scoring.goldens.loading import Source
 
     Goldens = Source | Iterable[Source] | GoldenIndex

@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from goldspan.collector_processor.engine.result_table import ARGUMENT_LEVEL, TABLE_SUFFIXES
-from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.errors import FileError, Mistake, SettingsError
 from goldspan.scoring.json_values import is_dict
+from goldspan.scoring.verdict import MAIN_METRIC
 
 _MOST_MISTAKES = 10
 _HINT = "expected the document of an earlier `goldspan score --format json`"

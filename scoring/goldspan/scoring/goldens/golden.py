@@ -26,11 +26,21 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from msgspec.structs import replace as with_fields
 
-from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import GoldenFileError, Mistake
 from goldspan.scoring.matchers.matcher import Expected
 from goldspan.scoring.matchers.reading import read_arguments
 from goldspan.scoring.sessions import Capture, Content, JsonValue, Session, Turn
+
+if TYPE_CHECKING:
+    from goldspan.scoring.criterion import Criterion
+
+
+def _default_criterion() -> Criterion:
+    # Imported for the first golden: a criterion is a pydantic model, which doors without goldens do without.
+    from goldspan.scoring.criterion import DEFAULT  # noqa: PLC0415
+
+    return DEFAULT
+
 
 # What a golden asks for beside its calls: metrics by name, and another system's scorer. Names only, never code.
 
@@ -166,7 +176,7 @@ class Golden:
     """Attributes of a turn's root, or of what is below it, that all have these values."""
     first_user_text: str | None = None
     """The first message of the user, up to white space."""
-    criterion: Criterion = field(default_factory=Criterion)
+    criterion: Criterion = field(default_factory=_default_criterion)
     golden_set: str = ""
     """`name@version` of the set it comes from; the name alone where the set has no version."""
     digest: str = ""
@@ -221,7 +231,7 @@ class GoldenSet:
     version: str | None = None
     digest: str = ""
     """16 hex digits: a hash of the content, whatever the formatting and the order of keys."""
-    criterion: Criterion = field(default_factory=Criterion)
+    criterion: Criterion = field(default_factory=_default_criterion)
     """What its goldens inherit."""
     goldens: tuple[Golden, ...] = ()
     source: str = ""

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BeforeValidator, Field, PlainValidator, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from goldspan.scoring.criterion import MAIN_METRIC
 from goldspan.scoring.errors import CriterionError, MetricError
 from goldspan.scoring.goldens.criteria_and_rules import Note
 from goldspan.scoring.goldens.documents import JsonSchema, ValuePath, check_finite, found
@@ -19,6 +18,7 @@ from goldspan.scoring.matchers.reading import ValueReader
 from goldspan.scoring.metrics.session_metrics import find_metric, metric_names, nearest_metric, threshold_of
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.verdict import MAIN_METRIC
 
 
 def refused(message: str) -> PydanticCustomError:

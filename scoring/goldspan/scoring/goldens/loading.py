@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from goldspan.scoring.criterion import MAIN_METRIC, Criterion, criterion_in
+from goldspan.scoring.criterion import Criterion, criterion_in
 from goldspan.scoring.errors import CriterionFileError, GoldenFileError, Mistake
 from goldspan.scoring.goldens.benchmarks import read_eval_set
 from goldspan.scoring.goldens.criteria_and_rules import (
@@ -24,6 +24,7 @@ from goldspan.scoring.goldens.golden_file_values import read_metrics
 from goldspan.scoring.json_values import is_list, is_mapping
 from goldspan.scoring.metrics.session_metrics import metric_names
 from goldspan.scoring.sessions import JsonValue
+from goldspan.scoring.verdict import MAIN_METRIC
 
 GIVEN_IN_CODE = "<in code>"
 """The file name of what came from no file."""

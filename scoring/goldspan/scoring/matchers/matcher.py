@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
 from fractions import Fraction
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, cast
+
+from msgspec import Struct
 
 from goldspan.scoring.comparison import ONE, ZERO, ValueRule, canonical
 from goldspan.scoring.json_values import Steps, is_mapping, is_sequence, pointer_to, value_at
@@ -51,10 +52,8 @@ class Asks(IntEnum):
     """What its calls returned and its user said, too."""
 
 
-class Matcher:
+class Matcher(Struct, frozen=True):
     """An expected value that matches more than itself. It is made when a golden is read and knows no criterion."""
-
-    __slots__ = ()
 
     @property
     def asks(self) -> Asks:
@@ -78,15 +77,13 @@ class Matcher:
         yield Part(place, self.score(actual, rule, earlier))
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectWithMatchers:
+class ObjectWithMatchers(Struct, frozen=True):
     """An object with a matcher somewhere in it."""
 
     fields: Mapping[str, Expected]
 
 
-@dataclass(frozen=True, slots=True)
-class ListWithMatchers:
+class ListWithMatchers(Struct, frozen=True):
     """A list with a matcher somewhere in it."""
 
     items: tuple[Expected, ...]

@@ -15,11 +15,10 @@ from fractions import Fraction
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import isawaitable, signature
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import msgspec
 
-from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.errors import FileError, MetricError
 from goldspan.scoring.goldens.golden import Golden, MetricChoice
 from goldspan.scoring.json_values import steps_of
@@ -40,6 +39,7 @@ from goldspan.scoring.metrics.trajectory import (
 from goldspan.scoring.results import SessionResult, explain
 from goldspan.scoring.sessions import IncrementalList, Session, Turn
 from goldspan.scoring.verdict import (
+    MAIN_METRIC,
     Label,
     MetricCall,
     MetricResult,
@@ -49,6 +49,9 @@ from goldspan.scoring.verdict import (
     Range,
     Reason,
 )
+
+if TYPE_CHECKING:
+    from goldspan.scoring.criterion import Criterion
 
 MetricAnswer = MetricScore | SessionResult | float | bool | None
 """What a metric may answer: a number, True for 1 and False for 0, None for not evaluated, or more in words."""

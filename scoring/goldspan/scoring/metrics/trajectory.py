@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from goldspan.scoring.align.alignment import Pair, align
 from goldspan.scoring.call_match import CallContext, call_rules
 from goldspan.scoring.comparison import ONE, ZERO
-from goldspan.scoring.criterion import MAIN_METRIC, Criterion
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.results import SessionResult, TurnResult
 from goldspan.scoring.session_score import expected_session, score_run
 from goldspan.scoring.sessions import CallHistory, IncrementalList, Session, ToolCall, batches_of
-from goldspan.scoring.verdict import CALLS_UNKNOWN, MetricScore, Range, Reason, why_calls_unknown
+from goldspan.scoring.verdict import CALLS_UNKNOWN, MAIN_METRIC, MetricScore, Range, Reason, why_calls_unknown
+
+if TYPE_CHECKING:
+    from goldspan.scoring.criterion import Criterion
 
 _PAIR = Pair(ONE)
 _RANGE = Range(0.0, 1.0)

@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
-from pydantic.alias_generators import to_camel
 
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden
 from goldspan.scoring.json_values import is_list, is_mapping
@@ -192,6 +191,8 @@ def _actual(chosen: ChosenPreset, session: Session, whole: Turn | None) -> objec
 
 def _options(chosen: ChosenPreset, session: Session) -> Mapping[str, Any]:
     """Add the trace's tool definitions, where the system reads them and no option has them."""
+    from pydantic.alias_generators import to_camel  # noqa: PLC0415 - as the registry above
+
     option = chosen.preset.functions_option
     if option is None or {option, to_camel(option)} & chosen.options.keys():
         return chosen.options

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -35,8 +34,7 @@ from goldspan.scoring.matchers.matcher import (
 from goldspan.scoring.sessions import EarlierCalls, JsonValue
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf(Matcher):
+class AnyOf(Matcher, frozen=True):
     """Matches what one of its values matches."""
 
     values: tuple[Expected, ...]
@@ -64,8 +62,7 @@ def _read_any_of(value: JsonValue, _: Options, where: ValuePath, reader: Matcher
     return AnyOf(tuple(reader.read(one, (*inside, index)) for index, one in enumerate(value)))
 
 
-@dataclass(frozen=True, slots=True)
-class Unordered(Matcher):
+class Unordered(Matcher, frozen=True):
     """Matches a list whose elements can be paired with its own, one to one."""
 
     items: tuple[Expected, ...]
@@ -154,8 +151,7 @@ def _read_items(value: Sequence[JsonValue], where: ValuePath, reader: MatcherRea
 _TOGETHER = "an object of the other arguments, such as {quantities: [1, 2]}"
 
 
-@dataclass(frozen=True, slots=True)
-class CommonKeys(Matcher):
+class CommonKeys(Matcher, frozen=True):
     """Matches what its value matches, where every object is compared by the keys that its value has, at any depth."""
 
     value: Expected
@@ -194,8 +190,7 @@ def _read_common_keys(value: JsonValue, _: Options, where: ValuePath, reader: Ma
     return CommonKeys(reader.read(value, inside))
 
 
-@dataclass(frozen=True, slots=True)
-class Not(Matcher):
+class Not(Matcher, frozen=True):
     """Matches what was passed and its value does not match."""
 
     value: Expected
@@ -218,8 +213,7 @@ def _read_not(value: JsonValue, _: Options, where: ValuePath, reader: MatcherRea
 _Name = Literal["contains", "casefold_exact"]
 
 
-@dataclass(frozen=True, slots=True)
-class ByStrategy(Matcher):
+class ByStrategy(Matcher, frozen=True):
     """Matches what its value matches by a strategy of its own."""
 
     strategy: _Name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -114,8 +113,7 @@ def _form(token: str) -> str:
 # The facts of a text.
 
 
-@dataclass(frozen=True, slots=True)
-class KeyFacts(matcher.Matcher):
+class KeyFacts(matcher.Matcher, frozen=True):
     """Matches a text that says all facts, and makes up no id that looks like one of them.
 
     An id is made up if it is none of the facts, and is not recorded in the session before the call.
@@ -199,8 +197,7 @@ def _read_key_facts(
 # Text without punctuation.
 
 
-@dataclass(frozen=True, slots=True)
-class Alphanumeric(matcher.Matcher):
+class Alphanumeric(matcher.Matcher, frozen=True):
     """Matches values whose texts have the same letters and digits, whatever their case, spaces and punctuation.
 
     Numbers equal texts that hold them.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fractions import Fraction
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -37,8 +37,7 @@ DURATION_SCHEMA = {"anyOf": [_LIMIT, {"type": "string", "pattern": rf"^\s*{_DURA
 _UNITS = {"ms": Fraction(1, 1_000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3_600), "d": Fraction(86_400)}
 
 
-@dataclass(frozen=True, slots=True)
-class DateTime(Matcher):
+class DateTime(Matcher, frozen=True):
     """Matches instants, or times of the day, at most a tolerance away."""
 
     instant: Instant
@@ -93,8 +92,7 @@ def _seconds(value: JsonValue) -> Fraction | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Present(Matcher):
+class Present(Matcher, frozen=True):
     """Matches every value that was passed, null among them."""
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
@@ -102,8 +100,7 @@ class Present(Matcher):
         return ZERO if actual is ABSENT else ONE
 
 
-@dataclass(frozen=True, slots=True)
-class Absent(Matcher):
+class Absent(Matcher, frozen=True):
     """Matches only that nothing was passed; null is not absent."""
 
     @property
@@ -116,8 +113,7 @@ class Absent(Matcher):
         return ONE if actual is ABSENT else ZERO
 
 
-@dataclass(frozen=True, slots=True)
-class Ignore(Matcher):
+class Ignore(Matcher, frozen=True):
     """Is not scored, passed or not: it leaves the mean."""
 
     @property
@@ -144,8 +140,7 @@ def _presence(name: str, about: str, matcher: Matcher, instead: str) -> MatcherK
     return MatcherKind(name, about, read, {"const": True})
 
 
-@dataclass(frozen=True, slots=True)
-class Approx(Matcher):
+class Approx(Matcher, frozen=True):
     """Matches numbers, and strings that hold one, as the strategy `numeric` does; the wider tolerance holds."""
 
     number: int | float
@@ -187,8 +182,7 @@ _TYPES: Mapping[str, Callable[[JsonValue], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OfType(Matcher):
+class OfType(Matcher, frozen=True):
     """Matches values of these types; 1.0 is an integer, a boolean is no number."""
 
     types: tuple[str, ...]
@@ -227,26 +221,19 @@ RE2_IS_MISSING = "`$regex` needs RE2: install goldspan[regex]"
 LONGEST_PATTERN = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Regex(Matcher):
+class Regex(Matcher, frozen=True):
     """Matches strings that its pattern matches from the first character to the last."""
 
     pattern: str
-    compiled: Any = field(compare=False, repr=False)
-    """RE2's own object."""
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
         """Return 1 for a string that matches."""
         if not isinstance(actual, str):
             return ZERO
         try:
-            return ONE if self.compiled.fullmatch(actual) else ZERO
+            return ONE if _compiled(self.pattern).fullmatch(actual) else ZERO
         except UnicodeEncodeError:
             return ZERO  # half of a surrogate pair is no text
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Be pickled by the pattern: RE2's object cannot be."""
-        return _compiled, (self.pattern,)
 
 
 def regex_is_available() -> bool:
@@ -254,11 +241,12 @@ def regex_is_available() -> bool:
     return find_spec("re2") is not None
 
 
-def _compiled(pattern: str) -> Regex:
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> Any:
     re2 = import_module("re2")
     options = re2.Options()
     options.log_errors = False
-    return Regex(pattern, re2.compile(pattern, options))
+    return re2.compile(pattern, options)
 
 
 def _read_regex(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
@@ -271,7 +259,8 @@ def _read_regex(value: JsonValue, _: Options, where: ValuePath, reader: MatcherR
         reader.mistake(inside, RE2_IS_MISSING)
     else:
         try:
-            return _compiled(value)
+            _compiled(value)
+            return Regex(value)
         except Exception as error:  # noqa: BLE001 - RE2 is imported lazily, so its error class is not known here
             why = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else error
             reader.mistake(inside, f"found {shown(value)}, expected a regular expression of RE2: {why}")

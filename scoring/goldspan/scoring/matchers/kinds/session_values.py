@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from fractions import Fraction
+
+from msgspec import Struct
 
 from goldspan.scoring.comparison import ONE, ZERO, ValueRule, instant_of, offset_of
 from goldspan.scoring.grounding.dates import RelativeDay, days_of, relative_days_of
@@ -42,8 +43,7 @@ _PLACE = regex(r"([0-9]{1,6})\.([0-9]{1,6})", re.ASCII)
 _EXAMPLE = "expected an object such as {call: create_order, path: /id}"
 
 
-@dataclass(frozen=True, slots=True)
-class FromResult(Matcher):
+class FromResult(Matcher, frozen=True):
     """Matches what an earlier call returned, compared by the argument's strategy.
 
     Of several calls of a tool the best counts. A result that was not captured is unknown, not wrong.
@@ -129,8 +129,7 @@ def _result_of(
 # What the run itself passed to tools and got from them.
 
 
-@dataclass(frozen=True, slots=True)
-class PassedArgument:
+class PassedArgument(Struct, frozen=True):
     """An argument of the run's calls: of the earlier calls of a tool, or of the call itself."""
 
     tool: str | None
@@ -148,8 +147,7 @@ class PassedArgument:
                 yield from values_at(call.arguments, self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Mentions(Matcher):
+class Mentions(Matcher, frozen=True):
     """Matches a text that says values which this run passed to tools or got from them.
 
     Of several calls of a tool any will do. What the run never passed or got needs no mention.
@@ -222,8 +220,7 @@ _NEAR = 86_400
 _LONGEST_ID = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Generated(Matcher):
+class Generated(Matcher, frozen=True):
     """Matches a value that the agent makes up for the call: of the right kind, and new in the session.
 
     It is new if no earlier call of the tool that succeeded passed it as the same argument, and, of ids, if neither a
@@ -315,8 +312,7 @@ _EDGE = regex(
 _BACK = frozenset(("ago", "last", "past", "previous", "before", "earlier"))
 
 
-@dataclass(frozen=True, slots=True)
-class RelativeDate(Matcher):
+class RelativeDate(Matcher, frozen=True):
     """Matches dates by their distance from the day of the call, in any common way to write a date.
 
     The day is that of the call's own clock: in the time zone of the value, if it has one, else in `zone`.
