@@ -152,6 +152,16 @@ def test_adk_s_criteria_choose_metrics_too(tmp_path: Path) -> None:
     assert "criteria.trajectory_f1: trajectory_f1: found the threshold 9, expected 0 to 1" in ran.output
 
 
+def test_a_criterion_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says of the criterion, of metrics and of names is of one moment, even while another process writes it."""
+    (path := tmp_path / "criterion.json").write_text('{"criteria": {"tool_parameter_match": 0.5}}', "utf-8")
+    read: list[Path] = []
+    read_bytes = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda one: [read.append(one), read_bytes(one)][1])
+    document("--criterion", path)
+    assert read.count(path) == 1
+
+
 def test_a_baseline_holds_metrics_too(tmp_path: Path) -> None:
     before = document("--metric", "trajectory_f1=0.9")
     path = tmp_path / "before.json"

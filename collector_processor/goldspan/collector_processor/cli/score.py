@@ -39,8 +39,8 @@ from goldspan.collector_processor.server_urls import check_url
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.errors import CriterionError, FileError, Mistake
-from goldspan.scoring.goldens import GoldenIndex, load_criterion, load_goldens
-from goldspan.scoring.goldens.loading import load_metrics
+from goldspan.scoring.goldens import GoldenIndex, load_goldens
+from goldspan.scoring.goldens.loading import CriterionFile
 from goldspan.scoring.metrics import session_metrics
 from goldspan.scoring.presets.session_preset import choose_preset
 from goldspan.scoring.ranked_findings import failing_rare, rank_findings, with_own_profile
@@ -201,10 +201,11 @@ def score(
     _refuse_values(output, include_values=include_values)
     sinks = (*sinks, *input_output.sinks_of(traces, write_back=write_back))
     with input_output.file_errors(), input_output.open_traces(traces) as files:
-        goldens = _goldens(golden_files, criterion_file, threshold)
+        criterion = None if criterion_file is None else CriterionFile(criterion_file)
+        goldens = _goldens(golden_files, criterion, threshold)
         judge = _judge(judge_file, jobs)
         scorer = _scorer(
-            preset_name, preset_options, _metrics(golden_files, metrics, fail_on, profile_file), criterion_file, judge
+            preset_name, preset_options, _metrics(golden_files, metrics, fail_on, profile_file), criterion, judge
         )
         scorer = scorer if tools_file is None else scorer.with_tools(load_tools(tools_file))
         goldens = scorer.sampled(goldens, sample)
@@ -259,11 +260,10 @@ def _next_step(goldens: Sequence[str], traces: Sequence[str]) -> str:
     return f"Fix the agent, or accept what it did: {shlex.join(['goldspan', 'goldens', 'update', *goldens, *traces])}"
 
 
-def _goldens(names: tuple[str, ...], criterion_file: str | None, threshold: Decimal | None) -> GoldenIndex:
-    criterion = None if criterion_file is None else load_criterion(criterion_file)
-    goldens = load_goldens(*names, criterion=criterion)
-    if criterion_file is not None:
-        load_criterion(criterion_file, goldens)  # for names that no golden has
+def _goldens(names: tuple[str, ...], criterion: CriterionFile | None, threshold: Decimal | None) -> GoldenIndex:
+    goldens = load_goldens(*names, criterion=None if criterion is None else criterion.criterion())
+    if criterion is not None:
+        criterion.criterion(goldens)  # for names that no golden has
     return goldens if threshold is None else goldens.with_threshold(threshold)
 
 
@@ -349,12 +349,12 @@ def _scorer(
     preset: str | None,
     options: tuple[tuple[str, Any], ...],
     metrics: tuple[session_metrics.MetricSource, ...],
-    criterion_file: str | None,
+    criterion: CriterionFile | None,
     judge: Judge | None,
 ) -> Scorer:
     if any(isinstance(metric, str) and ":" in metric for metric in metrics) and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # where a user's own metric is
-    choices = () if criterion_file is None else load_metrics(criterion_file)
+    choices = () if criterion is None else criterion.metrics()
     chosen: list[session_metrics.MetricSource] = [
         session_metrics.ChosenMetric(session_metrics.find_metric(choice.name), choice.threshold) for choice in choices
     ]

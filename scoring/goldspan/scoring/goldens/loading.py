@@ -107,13 +107,30 @@ def load_criterion(source: str | Path | Mapping[str, Any], goldens: GoldenIndex 
     CriterionFileError: everything wrong with it, each mistake with file, line and field. So is a tool or an argument
     that none of `goldens` has, if one that they have was meant.
     """
-    notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
-    said: CriterionMapping = {}
-    with suppress(Unreadable):
-        document = _document(source, notes)
-        if not is_mapping(document):
-            raise notes.unreadable(f"{found(document)}, expected an object with the fields of a criterion")
-        where, value, wrong = criterion_in(document)
+    return CriterionFile(source).criterion(goldens)
+
+
+class CriterionFile:
+    """A criterion file, or a mapping that looks like one, which is read once.
+
+    Raises CriterionFileError: everything wrong with what is asked for, each mistake with file, line and field.
+    """
+
+    def __init__(self, source: str | Path | Mapping[str, Any]) -> None:
+        """Read it."""
+        self._notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
+        self._document: JsonValue = {}
+        with suppress(Unreadable):
+            self._document = _document(source, self._notes)
+            if not is_mapping(self._document):
+                expected = "expected an object with the fields of a criterion"
+                raise self._notes.unreadable(f"{found(self._document)}, {expected}")
+        self._refuse()
+
+    def criterion(self, goldens: GoldenIndex | None = None) -> Criterion:
+        """Return its criterion, as `load_criterion`."""
+        notes = self._notes
+        where, value, wrong = criterion_in(self._document)
         for path, message in wrong:
             notes.add(path, message)
         said = inherit({}, value, SET_LEVEL, where, notes.add)
@@ -121,28 +138,23 @@ def load_criterion(source: str | Path | Mapping[str, Any], goldens: GoldenIndex 
         aliases = {alias: tool for golden in judged for alias, tool in golden.aliases.items()}
         calls: JsonValue = [{"name": call.name, "args": call.args} for golden in judged for call in golden.all_calls()]
         misspelt(value, calls, aliases, lambda way, message: notes.add((*where, *way), message))
-    if notes.mistakes:
-        raise CriterionFileError(*_mistakes(notes))
-    return Criterion.parse(said)
+        self._refuse()
+        return Criterion.parse(said)
 
+    def metrics(self) -> tuple[MetricChoice, ...]:
+        """Return which of goldspan's metrics ADK's `{criteria: {...}}` has; ADK's own are passed over."""
+        notes = self._notes
+        metrics = self._document.get("criteria") if is_mapping(self._document) else None
+        if not is_mapping(metrics):
+            return ()
+        known = {name: metrics[name] for name in metrics if name in metric_names() and name != MAIN_METRIC}
+        chosen = read_metrics(known, lambda path, message: notes.add(("criteria", *path), message))
+        self._refuse()
+        return chosen
 
-def load_metrics(source: str | Path | Mapping[str, Any]) -> tuple[MetricChoice, ...]:
-    """Read which metrics a criterion file asks for: of ADK's `{criteria: {...}}` those that goldspan knows.
-
-    The others, which are ADK's own, are passed over, and so is every other form of a criterion file. Raises
-    CriterionFileError: everything wrong with the thresholds, each mistake with file, line and field.
-    """
-    notes = MistakeCollector(GIVEN_IN_CODE if isinstance(source, Mapping) else str(source))
-    chosen: tuple[MetricChoice, ...] = ()
-    with suppress(Unreadable):
-        document = _document(source, notes)
-        metrics = document.get("criteria") if is_mapping(document) else None
-        if is_mapping(metrics):
-            known = {name: metrics[name] for name in metrics if name in metric_names() and name != MAIN_METRIC}
-            chosen = read_metrics(known, lambda path, message: notes.add(("criteria", *path), message))
-    if notes.mistakes:
-        raise CriterionFileError(*_mistakes(notes))
-    return chosen
+    def _refuse(self) -> None:
+        if self._notes.mistakes:
+            raise CriterionFileError(*_mistakes(self._notes))
 
 
 _OF_A_LINK = (
