@@ -151,11 +151,14 @@ class Conversation:
         """Add a passage after all others."""
         escaped = "\\" in passage.text and passage.kind == "tool_result"
         text = normalised(" ".join(texts_in(passage.text)) if escaped else passage.text)
+        self.add_read(passage, text, words_of(text))
+
+    def add_read(self, passage: Passage, text: str, words: Sequence[str]) -> None:
+        """Add a passage after all others of which the normalised text and its words are known."""
         self.passages.append(passage)
         self.texts.append(text)
         self._starts.append(len(self._words))
         positions = self._positions
-        words = words_of(text)
         for position, word in enumerate(words, len(self._words)):
             positions[word].append(position)
         self._words += words
@@ -198,16 +201,19 @@ class Conversation:
         """Return the same passages with what is known of other languages in English; None if all are in English."""
         for at in range(self._translated, passages):
             self._translated = at + 1
-            words = set(self._words[self._starts[at] : self.end(at + 1)])
-            spoken = languages_of(self.texts[at], words, self._spoken[-1] if self._spoken else ())
+            words = self._words_in(at)
+            spoken = languages_of(self.texts[at], set(words), self._spoken[-1] if self._spoken else ())
             is_said = self.passages[at].kind in _PEOPLE and spoken
             self._spoken.append(spoken if is_said or not self._spoken else self._spoken[-1])
             english = in_english(self.texts[at], spoken) if spoken else None
             if english is not None and self._english is None:
-                known = zip(self.passages[:at], self.texts, strict=False)
-                self._english = Conversation([Passage(one.kind, text) for one, text in known])
-            if self._english is not None:
-                self._english.add(Passage(self.passages[at].kind, english or self.texts[at]))
+                self._english = Conversation()
+                for before in range(at):
+                    self._english.add_read(self.passages[before], self.texts[before], self._words_in(before))
+            if english is not None and self._english is not None:
+                self._english.add(Passage(self.passages[at].kind, english))
+            elif self._english is not None:
+                self._english.add_read(self.passages[at], self.texts[at], words)
         return self._english
 
     def is_foreign(self, passages: int) -> bool:
@@ -215,8 +221,7 @@ class Conversation:
         said = (at for at in range(passages - 1, -1, -1) if self.passages[at].kind == "user")
         for at in islice(said, _LAST_SAID):
             if at not in self._foreign:
-                words = set(self._words[self._starts[at] : self.end(at + 1)])
-                self._foreign[at] = is_foreign(self.texts[at], words)
+                self._foreign[at] = is_foreign(self.texts[at], set(self._words_in(at)))
             if self._foreign[at]:
                 return True
         return False
@@ -224,6 +229,9 @@ class Conversation:
     def end(self, passages: int) -> int:
         """Return the position at which the first so many passages end."""
         return self._starts[passages] if passages < len(self._starts) else len(self._words)
+
+    def _words_in(self, at: int) -> list[str]:
+        return self._words[self._starts[at] : self.end(at + 1) - 1]
 
     def passage_at(self, position: int) -> int:
         """Return the number of the passage that holds a position."""
@@ -357,7 +365,7 @@ class Conversation:
         """Return the runs of letters of a passage: kept for the other of the two that ask, numbers and dates."""
         if (kept := self._letters.pop(at, None)) is not None:
             return kept
-        found = self._letters[at] = letters_in(self._words[self._starts[at] : self.end(at + 1)])
+        found = self._letters[at] = letters_in(self._words_in(at))
         return found
 
     def _read_numbers(self, passages: int) -> None:

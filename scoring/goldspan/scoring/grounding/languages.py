@@ -38,8 +38,10 @@ _ENGLISH = frozenset((
     "the", "a", "an", "of", "and", "to", "for", "from", "with", "is", "are", "my", "i", "you", "please", "it", "this",
     "that", "on", "in", "at", "me", "do", "as", "no", "we", "our", "by", "be", "can",
 ))  # fmt: skip
-_ENGLISH_TOO = frozenset(("once", "sept", "cent", "cents", "mille", "media", "seven"))
-"""Number words of other languages that are English words, too."""
+_ENGLISH_TOO = frozenset(("once", "sept", "cent", "cents", "mille", "media", "seven", "null", "com"))
+"""Words of other languages that are English words, too, or stand in JSON and addresses of any language."""
+_MOST_WITH_ONE_SIGN = 20
+"""A text with more words than so has more than one that shows its language."""
 _SCRIPTS = tuple(
     (regex(f"[{letters}]"), tuple(languages.split()))
     for letters, languages in (
@@ -95,6 +97,7 @@ _PERCENT = regex(r"100分之(\d+(?:\.\d+)?)")
 _POINTED = regex(r"(?<![\d.,])\d{1,3}(?:[. ]\d{3})+(?![.,]?\d)")
 _COMMA = regex(r"(?<![\d.,])(\d{1,6}),(\d{1,2})(?![\d,])")
 _WITH_POINTS = frozenset(("zh", "ja", "ko", "hi", "th"))  # languages that write a point before the cents
+_UNSPACED = frozenset(("zh", "ja", "ko"))
 _ORDINAL = regex(r"(?<=\d)\.(?=\s?[^\W\d])")
 _RUSSIAN_ENDING = regex(r"(?<=[\u0400-\u04ff]{4})[аяуюеёиыоьй]{1,2}$")
 _MONTHS = (
@@ -106,10 +109,12 @@ _MONTHS = (
 def in_english(text: str, spoken: Sequence[str]) -> str:
     """Return a normalised text in English where it is of languages that are known."""
     text = _PART_OF_DAY.sub(r"\1 ", text)
-    if not text.isascii():
+    if "ko" in spoken:
         text = _KOREAN_NUMBER.sub(_as_korean_number, _KOREAN_COUNT.sub(_as_korean_count, text))
-        text = _BOTH_OF_US.sub(lambda match: f" {3 if match[0] in '仨' else 2} ", text)
+    if "ru" in spoken:
         text = _RUSSIAN_HALF.sub("половина ", text)
+    if not _UNSPACED.isdisjoint(spoken):
+        text = _BOTH_OF_US.sub(lambda match: f" {3 if match[0] in '仨' else 2} ", text)
         text = _CLOCK.sub(_as_time, _YEAR_MONTH_DAY.sub(_as_date, _HAN_NUMBER.sub(_as_number, _weekdays_first(text))))
         text = _DISCOUNT.sub(lambda match: f" {100 - 10 * int(match[1])} percent discount ", text)
         text = _LARGE.sub(_in_full, _PERCENT.sub(r" \1 percent ", text))
@@ -134,16 +139,16 @@ def languages_of(text: str, words: Set[str], spoken: Sequence[str] = ()) -> list
     One sign is enough of a language that was `spoken` before, or in a text without a word of English where none has
     more.
     """
-    found_words = len(words & _words_of_any_language()) if text.isascii() else 2
+    found_words = len(words & _languages_by_word().keys()) if text.isascii() else 2
     if not found_words or (found_words == 1 and not spoken and not words.isdisjoint(_ENGLISH)):
         return []
     signs = _signs(text, words)
-    most = max(signs.values())
-    alone = most == 1 and words.isdisjoint(_ENGLISH)
+    most, english = max(signs.values()), len(words & _ENGLISH)
+    alone = most == 1 and not english and len(words) <= _MOST_WITH_ONE_SIGN
     found = [
         language
         for language, count in signs.items()
-        if (count > 1 and 2 * count >= most) or (count and (alone or language in spoken))
+        if (count > 1 and 2 * count >= max(most, english)) or (count and (alone or language in spoken))
     ]
     if not text.isascii():
         found += [
@@ -165,17 +170,25 @@ def _small_words() -> Mapping[str, frozenset[str]]:
 
 
 @cache
-def _words_of_any_language() -> frozenset[str]:
-    return frozenset[str]().union(*_small_words().values())
+def _languages_by_word() -> Mapping[str, Sequence[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for language, small in _small_words().items():
+        for word in small:
+            found[word].append(language)
+    return dict(found)
 
 
 def _signs(text: str, words: Set[str]) -> Mapping[str, int]:
     """Return by language how many of its words and letters a text has."""
-    marks = frozenset[str]() if text.isascii() else frozenset(text)
-    return {
-        language: len(small & words) + (not marks.isdisjoint(_tables()["marks"].get(language, "")))
-        for language, small in _small_words().items()
-    }
+    by_word = _languages_by_word()
+    signs = dict.fromkeys(_small_words(), 0)
+    for language in chain.from_iterable(map(by_word.__getitem__, words & by_word.keys())):
+        signs[language] += 1
+    if not text.isascii():
+        marks = frozenset(text)
+        for language in signs:
+            signs[language] += not marks.isdisjoint(_tables()["marks"].get(language, ""))
+    return signs
 
 
 def is_foreign(text: str, words: Set[str]) -> bool:
@@ -195,14 +208,10 @@ _Table = Mapping[str, list[tuple[list[str], str]]]
 
 def _translated(tokens: list[str], languages: Sequence[str]) -> Iterator[str]:
     """Yield tokens, and in the place of those that are a name its English one."""
-    at, forms = 0, _forms(tokens)
-    tables = [_table(language) for language in languages]
+    at, forms, table = 0, _forms(tokens), _table_of_all(tuple(languages))
     while at < len(tokens):
         found = (
-            (len(name), english)
-            for table in tables
-            for name, english in table.get(forms[at], ())
-            if forms[at : at + len(name)] == name
+            (len(name), english) for name, english in table.get(forms[at], ()) if forms[at : at + len(name)] == name
         )
         size, english = max(found, default=(0, ""))
         if not size and len(tokens[at]) > 5 and tokens[at].isalpha():
@@ -217,6 +226,15 @@ def _forms(tokens: list[str]) -> list[str]:
         _RUSSIAN_ENDING.sub("", ARABIC_BEGINNING.sub("", token)) if token[0] > "\u03ff" else token.rstrip("-") or token
         for token in tokens
     ]
+
+
+@cache
+def _table_of_all(languages: Sequence[str]) -> _Table:
+    """Return the names of some languages in English, by their first token."""
+    table: dict[str, list[tuple[list[str], str]]] = defaultdict(list)
+    for token, named in chain.from_iterable(_table(language).items() for language in languages):
+        table[token] += named
+    return dict(table)
 
 
 @cache

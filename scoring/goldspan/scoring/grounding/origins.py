@@ -50,6 +50,7 @@ from goldspan.scoring.grounding.quantities import (
 )
 from goldspan.scoring.grounding.words import (
     FILLERS,
+    NUMBER_WORDS,
     camel_words,
     letters_in,
     normalised,
@@ -139,7 +140,6 @@ class OriginFinder:
         self._passages = len(conversation) if passages is None else passages
         self._end = conversation.end(self._passages)
         self._today = tuple(days)
-        self._in_english: OriginFinder | None = None
         self._known: dict[str, bool] = {}
 
     @cached_property
@@ -155,6 +155,11 @@ class OriginFinder:
         return [one for one, _ in self._conversation.quantities(self._passages)]
 
     @cached_property
+    def _in_english(self) -> OriginFinder | None:
+        english = self._conversation.in_english(self._passages)
+        return None if english is None else OriginFinder(english, self._passages, self._today)
+
+    @cached_property
     def _said_by_people(self) -> SaidByPeople:
         return SaidByPeople(self._conversation, self._passages)
 
@@ -163,10 +168,8 @@ class OriginFinder:
         found = self.explained(leaf)
         if found.kind is not Kind.NONE and found.kind is not Kind.ASSUMED:
             return found
-        if self._in_english is None and (english := self._conversation.in_english(self._passages)) is not None:
-            self._in_english = OriginFinder(english, self._passages, self._today)
-        if self._in_english is not None:
-            before, found = found, self._in_english.explained(leaf)
+        if (in_english := self._in_english) is not None:
+            before, found = found, in_english.explained(leaf)
             found = replace(found, rule="translation") if found.rule == "literal" else found
             found = before if before.kind is Kind.ASSUMED and found.kind in (Kind.NONE, *_NOT_CERTAIN) else found
         if found.kind is not Kind.NONE or found.rule == "other choice":
@@ -375,7 +378,11 @@ class OriginFinder:
             return numeric
         if len(words) < _PROSE_WORDS and (days := _moment(plain)) is not None:
             return self._moment(*days, leaf)
-        if any(char >= _UNSPACED for char in text) and (found := self._unspaced(plain)) is not None:
+        if (
+            not text.isascii()
+            and any(char >= _UNSPACED for char in text)
+            and (found := self._unspaced(plain)) is not None
+        ):
             return found
         if text[0] >= _UNSPACED and len(runs := _RUNS.findall(plain)) > 1 and all(map(self._run, runs)):
             return Origin(Kind.DERIVED, "join")
@@ -383,6 +390,8 @@ class OriginFinder:
 
     def _made_of_numbers(self, plain: str, words: Sequence[str]) -> Origin | None:
         """Return the origin of a range or an expression whose numbers were all said."""
+        if plain[0].isalpha():
+            return None
         number = self._conversation.number
         if (ends := _RANGE.fullmatch(plain)) is not None:
             known = (as_number(one) for one in ends.groups())
@@ -487,6 +496,8 @@ class OriginFinder:
             return self._conversation.number(number, self._passages) is not None
         if (amount := _AMOUNT.fullmatch(word)) is not None:
             return self._word(amount[1]) and self._word(amount[2])
+        if word.isalpha() and word not in NUMBER_WORDS:
+            return False
         for quantity in quantities_of(word, letters_in((word,))):
             if quantity.form != "digits" and self._conversation.number(quantity.value, self._passages) is not None:
                 return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
+from itertools import combinations_with_replacement
 from math import isfinite
 
 from msgspec import Struct
@@ -337,6 +338,7 @@ class Computed:
 
     def __init__(self, numbers: Sequence[float]) -> None:
         self._numbers = sorted(set(numbers))
+        self._pairs: list[float] = []
 
     def of_two(self, value: float, reach: float = 0) -> bool:
         """Whether a number is what two of them give; so far from it at most."""
@@ -358,12 +360,25 @@ class Computed:
 
     def of_three(self, value: float) -> bool:
         """Whether a number is what two of them and a third give."""
+        numbers = self._numbers
         return any(
-            self.of_two(rest)
-            for third in self._numbers
+            self._may_be_pair(rest) and self.of_two(rest)
+            for third in numbers
             for rest in (value - third, value + third, third - value, value / (third or 1), value * third)
             if rest and isfinite(rest)
         )
+
+    def _may_be_pair(self, value: float) -> bool:
+        """Whether a number is near one that two of them give; no further than what `of_two` allows."""
+        if not self._pairs:
+            pairs = combinations_with_replacement(self._numbers, 2)
+            self._pairs = sorted(
+                given for a, b in pairs for given in (a + b, a - b, b - a, a * b, a / (b or 1), b / (a or 1))
+            )
+        largest = max(abs(self._numbers[0]), abs(self._numbers[-1]))
+        reach = 1.01 * max(1e-6, min(_REACH * (abs(value) + largest), _LEAST_APART), 1e-6 * abs(value))
+        at = bisect_left(self._pairs, value - reach)
+        return at < len(self._pairs) and self._pairs[at] <= value + reach
 
 
 def _holds(ordered: Sequence[float], value: float, reach: float, but: float | None) -> bool:
