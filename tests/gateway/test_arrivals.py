@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from goldspan.collector_processor.encoded_spans.span_groups import split_request, trace_id_of
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
@@ -62,6 +64,48 @@ def test_the_requests_of_one_trace_wait_for_each_other_and_no_other_waits_for_th
     for one in small:
         arrivals.put(one)
     assert [*taken(arrivals)] == [*small, *large[2:]]
+
+
+def named(number: int) -> ReceivedBody:
+    """A request with a span of a trace that no other has."""
+    one = received(turn_request("small"), number)
+    [group] = one.groups
+    trace = trace_id_of(group.spans[0])
+    assert trace
+    return one._replace(groups=[group._replace(spans=[group.spans[0].replace(trace, number.to_bytes(16, "big"))])])
+
+
+@given(st.integers(1, 60), st.integers(1, 4))
+def test_no_trace_waits_for_ever_while_new_ones_come_faster_than_they_are_received(calls: int, at_once: int) -> None:
+    """Half of the bytes that are received are of the requests that wait longest, and half are of new traces."""
+    arrivals, numbers = Arrivals(), iter(range(1, 1_000_000))
+    large = [received(turn_request("large", *[("f", {"x": 1})] * calls), number) for number in range(5)]
+    for one in large:
+        arrivals.put(one)
+    size = len(named(0).request.body)
+    left, passed = list(large), 0
+    while left:
+        for _ in range(at_once + 1):
+            arrivals.put(named(next(numbers)))
+        got = [arrivals.take() for _ in range(at_once)]
+        for one in got:
+            if left and one is left[0]:
+                left.pop(0)
+                passed = 0
+            else:
+                passed += size
+        assert passed <= len(large[0].request.body) + size * at_once
+
+
+def test_a_new_trace_waits_for_two_requests_of_a_large_one_at_most() -> None:
+    arrivals = Arrivals()
+    large = [received(turn_request("large", *[("f", {"x": 1})] * 50), number) for number in range(20)]
+    for one in large:
+        arrivals.put(one)
+    for number in range(1, 10):
+        arrivals.put(small := named(number))
+        first = [arrivals.take() for _ in range(3)]
+        assert small in first
 
 
 def test_what_is_done_between_requests_is_done_behind_those_that_came_before() -> None:
