@@ -19,7 +19,7 @@ from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import full_name, is_date, is_range_name
 from goldspan.scoring.grounding.languages import is_in_other_letters
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
-from goldspan.scoring.grounding.quantities import as_number
+from goldspan.scoring.grounding.quantities import CENT, Computed, as_number
 from goldspan.scoring.grounding.words import number_word, words_of
 from goldspan.scoring.patterns import regex
 
@@ -37,7 +37,8 @@ _SPEAKER = _SPEAKERS | {"me", "myself", "i"}
 _COORDINATES = frozenset(("latitude", "longitude", "lat", "lon", "lng", "coordinates"))
 _LEVELS = frozenset(("priority", "level", "severity", "urgency", "importance"))
 _LEVEL_WORDS = (
-    "high", "highest", "low", "lowest", "urgent", "urgently", "critical", "medium", "maximum", "minimum", "top",
+    "high", "highest", "low", "lowest", "urgent", "urgently", "critical", "medium", "maximum", "minimum", "top", "asap",
+    "immediately", "emergency", "rush", "hurry",
 )  # fmt: skip
 _AMOUNTS = frozenset(("amount", "quantity", "volume", "liters", "litres", "gallons"))
 _OPEN_AMOUNTS = frozenset((
@@ -50,6 +51,10 @@ _NAME = regex(r"[A-Z]\w{2,}(?: [A-Z]\w+){0,2}")
 _RANGE = regex(r"between|from|rang|scale|minimum|maximum|lowest|highest|at (?:least|most)")
 _TIME = regex(r"\d\d?:\d\d(?::\d\d)?")
 _MOST_COMPANIONS = 12
+_GROUPS = ("child", "children", "kid", "kids", "adult", "adults", "of them", "rest", "others")
+_LEAST_COMPUTED = 20  # smaller numbers follow from others by chance
+_LARGEST_EXACT = 2**53
+_MOST_TO_COMPUTE = 4  # of more numbers too much follows
 _MOST_UNREAD = 100  # a larger number that was not read is written in digits
 
 
@@ -62,6 +67,7 @@ def assumed(leaf: Leaf, said: SaidByPeople, *, is_choice: bool) -> Origin | None
         why = (
             _moment_not_read(text, said)
             or _currency_left_open(text, said)
+            or _level_in_words(leaf, said, is_choice)
             or _other_words(text, said, is_choice)
             or _place_left_open(text, said)
         )
@@ -91,6 +97,11 @@ class SaidByPeople:
     def is_foreign(self) -> bool:
         """Whether a person spoke another language than English last."""
         return self.conversation.is_foreign(self.passages)
+
+    @cached_property
+    def is_read(self) -> bool:
+        """Whether the number words and days of the language that a person spoke last are known."""
+        return self.conversation.is_read(self.passages)
 
     @cached_property
     def is_in_other_letters(self) -> bool:
@@ -129,8 +140,19 @@ def _told_in_parts(_: Leaf, value: float, said: SaidByPeople) -> str:
     return "an amount whose numbers were said" if parts <= said.numbers else ""
 
 
+def _rest_or_sum(_: Leaf, value: float, said: SaidByPeople) -> str:
+    numbers = said.numbers
+    if not value or abs(value) > _LARGEST_EXACT or not 1 < len(numbers) <= _MOST_TO_COMPUTE:
+        return ""
+    if abs(value) < _LEAST_COMPUTED:
+        follows = said.speaks_of(_GROUPS) and any(value + part in numbers for part in numbers)
+    else:
+        follows = Computed(list(numbers)).of_two(value, CENT if value != int(value) else 0)
+    return "what follows from two of few numbers" if follows else ""
+
+
 def _number_not_read(_: Leaf, value: float, said: SaidByPeople) -> str:
-    unread = abs(value) <= _MOST_UNREAD and said.is_foreign and not said.numbers
+    unread = abs(value) <= _MOST_UNREAD and said.is_foreign and not (said.numbers and said.is_read)
     return "a number in another language, of which none was understood" if unread else ""
 
 
@@ -144,6 +166,11 @@ def _limit(leaf: Leaf, value: float, _: SaidByPeople) -> str:
 
 def _level(leaf: Leaf, value: float, said: SaidByPeople) -> str:
     told = 0 < value <= 10 and name_says(leaf.path, _LEVELS) and said.speaks_of(_LEVEL_WORDS)
+    return "a level that was said in words" if told else ""
+
+
+def _level_in_words(leaf: Leaf, said: SaidByPeople, is_choice: bool) -> str:  # noqa: FBT001
+    told = is_choice and name_says(leaf.path, _LEVELS) and said.speaks_of(_LEVEL_WORDS)
     return "a level that was said in words" if told else ""
 
 
@@ -167,6 +194,7 @@ _RULES_OF_NUMBERS = (
     _none_or_one,
     _people_named,
     _told_in_parts,
+    _rest_or_sum,
     _number_not_read,
     _limit,
     _level,
@@ -213,7 +241,7 @@ def _moment_not_read(text: str, said: SaidByPeople) -> str:
         return ""
     english, passages = said.english, said.passages
     read = english.times(passages) if is_time else [*english.days(passages), *english.relative_days(passages)]
-    return "" if read else "a date or time in another language, of which none was understood"
+    return "" if read and said.is_read else "a date or time in another language, of which none was understood"
 
 
 def _currency_left_open(text: str, said: SaidByPeople) -> str:

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from goldspan.scoring.grounding import dates
-from goldspan.scoring.grounding.languages import in_english, is_foreign, languages_of
+from goldspan.scoring.grounding.languages import has_numbers, in_english, is_foreign, languages_of
 from goldspan.scoring.grounding.quantities import (
     CENT,
     FACTORS,
@@ -23,8 +23,9 @@ from goldspan.scoring.grounding.quantities import (
     bounds_of,
     quantities_of,
     same,
+    steps_of,
 )
-from goldspan.scoring.grounding.words import TENS, UNITS, letters_in, normalised, stem, words_of
+from goldspan.scoring.grounding.words import TENS, UNITS, letters_in, normalised, stem, without_marks, words_of
 from goldspan.scoring.json_values import is_mapping, is_sequence, loads
 
 _MOST_INSTRUCTIONS = 20  # so many places of a word are looked at for one that is no instruction
@@ -33,7 +34,7 @@ _OPERANDS = 20  # so many of the latest numbers are computed with
 _TRIED = 500  # so many places of the rarest word of a phrase are tried
 
 
-_LEAST_JOINED, _MOST_JOINED = 6, 40  # letters of an identifier that may have been told in pieces
+_LEAST_JOINED, _MOST_JOINED = 4, 40  # letters of an identifier that may have been told in pieces
 _MOST_SPOKEN = 200
 _LAST_SAID = 3  # by so many of the latest messages of a person their language is known
 _SHIFTS = frozenset((
@@ -50,7 +51,13 @@ _SPOKEN_LETTERS = {
         "whiskey", "xray", "yankee", "zulu",
     )
 }  # fmt: skip
+_SPOKEN_ZEROS = {"hundred": "00", "100": "00", "thousand": "000", "1000": "000"}  # behind a digit
 _TOLD = _SPOKEN_DIGITS | _SPOKEN_LETTERS  # how people tell a number digit by digit
+_BETWEEN_PIECES = frozenset((
+    "dash", "hyphen", "minus", "slash", "and", "then", "und", "dann", "et", "y", "luego", "e", "poi", "depois",
+    "strich", "bindestrich", "tiret", "guion", "guión", "traço", "hífen", "trattino", "streepje", "の", "杠", "横杠",
+))  # fmt: skip
+"""Words between the pieces of what is told in some."""
 
 
 class Passage(Struct, frozen=True, gc=False):
@@ -128,11 +135,13 @@ class Conversation:
         self._fractions: list[tuple[float, int]] = []
         self._said_last: tuple[int, Set[float]] = -1, frozenset()
         self._bounds: _Places[int] = _Places()
+        self._steps: _Places[float] = _Places()
         self._numbers_read = 0
         self._days: _Places[dates.Day] = _Places()
         self._times: _Places[tuple[int, int]] = _Places()
         self._relative: _Places[dates.RelativeDay] = _Places()
         self._ranges: _Places[str] = _Places()
+        self._parts: _Places[dates.PartOfMonth] = _Places()
         self._dates_read = 0
         self._computed: tuple[int, tuple[Computed, bool]] | None = None
         self._letters: dict[int, set[str]] = {}
@@ -184,7 +193,16 @@ class Conversation:
         for listed in (self._with_unit, self._spoken_numbers, self._fractions):
             while listed and listed[-1][1] >= passages:
                 listed.pop()
-        for places_of in (self._stated, self._bounds, self._days, self._times, self._relative, self._ranges):
+        for places_of in (
+            self._stated,
+            self._bounds,
+            self._steps,
+            self._days,
+            self._times,
+            self._relative,
+            self._ranges,
+            self._parts,
+        ):
             places_of.go_back(passages)
         self._numbers_read, self._dates_read = min(self._numbers_read, passages), min(self._dates_read, passages)
         self._initials, self._joined, self._joined_starts = self._initials[:end], "", []
@@ -226,6 +244,12 @@ class Conversation:
                 return True
         return False
 
+    def is_read(self, passages: int) -> bool:
+        """Whether the numbers of one of the languages that people spoke last are known; so are those of English."""
+        self.in_english(passages)
+        spoken = self._spoken[passages - 1] if passages else ()
+        return not spoken or any(map(has_numbers, spoken))
+
     def end(self, passages: int) -> int:
         """Return the position at which the first so many passages end."""
         return self._starts[passages] if passages < len(self._starts) else len(self._words)
@@ -260,10 +284,11 @@ class Conversation:
         if self._stemmed < len(self._positions):
             for known, places in islice(self._positions.items(), self._stemmed, None):
                 if known.isalpha():  # others have no forms
-                    self._stems.setdefault(stem(known), places[0])
+                    for one in (known, *without_marks(known)):
+                        self._stems.setdefault(stem(one), places[0])
             self._stemmed = len(self._positions)
-        found = self._stems.get(stem(word))
-        return found if found is not None and found < end else None
+        ways = (self._stems.get(stem(one)) for one in (word, *without_marks(word)))
+        return next((found for found in ways if found is not None and found < end), None)
 
     def words_beginning(self, letters: str, end: int) -> Iterator[str]:
         """Return, in order, the words that begin with some letters and stand before a position."""
@@ -334,14 +359,16 @@ class Conversation:
         while wanted and at < end:
             word = self._words[at]
             at += 1
-            if word in _REPEATED:
-                times = _REPEATED[word]
+            if word in _REPEATED or (word in _BETWEEN_PIECES and not wanted.startswith(word)):
+                times = _REPEATED.get(word, 1)
                 continue
             tens = TENS.get(word)
             if tens is not None:
                 said = str(tens // 10 if _TOLD.get(self._words[at], "").isdecimal() else tens)
             else:
                 said, times = (word if wanted.startswith(word) else _TOLD.get(word, word)) * times, 1
+                if word in _SPOKEN_ZEROS and not wanted.startswith(word):
+                    said = _SPOKEN_ZEROS[word]
             if not said or not wanted.startswith(said):
                 return False
             wanted = wanted[len(said) :]
@@ -384,6 +411,8 @@ class Conversation:
                     self._with_unit.append((quantity, at))
             if self.passages[at].kind in _PEOPLE:
                 self._spoken_numbers += [(number_key(one.value), at) for one in quantities]
+                for step in steps_of(text, letters):
+                    self._steps.add(step, at)
                 for bound in bounds_of(text, letters):
                     self._bounds.add(bound, at)
 
@@ -410,6 +439,7 @@ class Conversation:
         if self._computed is None or self._computed[0] != passages:
             words = OPERATORS.keys() & self._positions.keys()
             said = [factor for word, factor in OPERATORS.items() if word in words and self.was_said(word, passages)]
+            said += [share for part in said if part and part < 1 for share in (1 - part, 1 + part)]
             percents = [one.value / 100 for one, _ in self.quantities(passages, 20) if one.unit in _PERCENT]
             shares = [share for part in percents for share in (part, 1 - part, 1 + part)]  # of it, less it, with it
             numbers = self.latest_numbers(passages, _OPERANDS)
@@ -440,9 +470,9 @@ class Conversation:
 
     def shifted(self, value: float, passages: int) -> bool:
         """Whether people say how much higher or lower than a known number a value is to be: `2 degrees lower`."""
-        if not any(self.was_said(word, passages) for word in self._positions.keys() & _SHIFTS):
-            return False
         said = self.said_by_people(passages)
+        if not any(self.was_said(word, passages) for word in self._positions.keys() & _SHIFTS):
+            said = {number for number, _ in self._steps.latest(passages, _OPERANDS)}
         known = {*said, *self.latest_numbers(passages, _OPERANDS)}
         return any(value - one in known or value + one in known for one in said if 0 < one < value)
 
@@ -479,6 +509,8 @@ class Conversation:
             if self.passages[at].kind in _PEOPLE:
                 for relative in dates.relative_days_of(text, letters):
                     self._relative.add(relative, at)
+                for part in dates.parts_of_months(text, letters):
+                    self._parts.add(part, at)
                 for name in dates.names_in_ranges(text, letters):
                     self._ranges.add(name, at)
 
@@ -491,6 +523,12 @@ class Conversation:
         """Return the latest dates of the first so many passages, the latest first, each with its passage."""
         self._read_dates(passages)
         return self._days.latest(passages, limit)
+
+    def part_of_month(self, day: dates.Day, passages: int) -> int | None:
+        """Return a passage of a person that names the part of a month that a day is in: `the last week of May`."""
+        self._read_dates(passages)
+        parts = self._parts.latest(passages, _OPERANDS)
+        return next((at for (month, *days), at in parts if month == day.month and days[0] <= day.day <= days[1]), None)
 
     def times(self, passages: int, limit: int = 100) -> list[tuple[tuple[int, int], int]]:
         """Return the latest times of the first so many passages, the latest first, each with its passage."""

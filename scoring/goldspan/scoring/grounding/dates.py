@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from itertools import chain
 from typing import NamedTuple
 
-from goldspan.scoring.grounding.words import LETTER, UNITS, letters_in, normalised, starting, words_of
+from goldspan.scoring.grounding.words import LETTER, ORDINALS, TENS, UNITS, letters_in, normalised, starting, words_of
 from goldspan.scoring.patterns import regex
 
 _MONTHS = {
@@ -49,6 +49,9 @@ _MONTH_ALONE = regex(rf"(?P<month>{starting(_MONTHS)})(?![^\W\d_])\.?")
 _DAY_RANGE = regex(
     r"(\d(?<![\d:.]\d)\d?)(?:st|nd|rd|th)?\s*(?:-|\u2013|to|and|until|through|au|al|a|ao)\s*(?:[a-z]{3,6}day )?\s*"
     r"\d{1,2}(?:st|nd|rd|th)?\s*(?:of\s+)?" + _MONTH
+)
+_QUARTER = regex(
+    r"\b(?:q([1-4])|(first|second|third|fourth|1st|2nd|3rd|4th|[1-4]th) quarter)\b(?:,? (?:of |in )?(\d{4})\b)?"
 )
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 _DAY_LIST = regex(r"(\d(?<!\w\d)\d?)(?:st|nd|rd|th)\b")
@@ -116,6 +119,9 @@ def days_of(text: str, letters: Set[str]) -> Iterator[Day]:
         yield from _checked(int(match["year"] or 0), _MONTHS[match["month"]], int(match["day"]))
     if separated:
         yield from _months_of_years(text)
+    for match in () if letters.isdisjoint(("q", "quarter")) else _QUARTER.finditer(text):
+        last = 3 * (int(match[1]) if match[1] else ORDINALS.get(match[2]) or int(match[2][0]))
+        yield from (Day(int(match[3] or 0), month, 0) for month in (last - 2, last))
     if named or listed:
         yield from _with_parts_missing(text, named=named, listed=listed)
 
@@ -229,8 +235,8 @@ _NEXT_WORDS = frozenset(
 )
 _NEXT = regex(rf"({starting(_NEXT_WORDS - {'the'})}|t(?<!\w.)he(?=\s+weekend))\s+(weekend|week|month|year|quarter)\b")
 _WEEKDAY = regex(rf"({starting(_WEEKDAYS)})s?\b")
-_COUNTS = {"a": 1, "an": 1, "couple of": 2, "few": 3} | _HOURS
-_SPAN = regex(rf"({starting(_COUNTS)}|\d(?<!\w.)\d{{0,3}})[ -](day|night|week|month|year)s?\b")
+_COUNTS = {"a": 1, "an": 1, "couple of": 2, "few": 3} | UNITS | TENS
+_SPAN = regex(rf"({starting(_COUNTS)}|\d(?<![a-z\d_.]\d)\d{{0,3}})[ -](day|night|week|month|year)s?\b")
 _AFTER = regex(r"(?<!\d )(?<!a )\b(week|month|year) (?:after|before|later|earlier)\b")
 _OFFSET_WORDS = frozenset((
     "today", "tonight", "now", "current", "currently", "this", "day", "immediately", "tomorrow", "overnight",
@@ -323,6 +329,32 @@ _REACHES = {
 """How far a day may be in days, months or years, before or after the day on which `next week` and the like are said."""
 
 
+class PartOfMonth(NamedTuple):
+    """Some days of a month, in any year: `the last week of August`, `mid May`."""
+
+    month: int
+    first: int
+    last: int
+
+
+_SPANS_OF_MONTHS = {
+    "first": (1, 10), "1st": (1, 10), "1th": (1, 10), "second": (8, 17), "2nd": (8, 17), "2th": (8, 17),
+    "third": (15, 24), "3rd": (15, 24), "3th": (15, 24), "fourth": (22, 31), "4th": (22, 31), "last": (22, 31),
+    "early": (1, 12), "beginning": (1, 12), "start": (1, 12), "mid": (9, 21), "middle": (9, 21), "late": (19, 31),
+    "end": (19, 31),
+}  # fmt: skip
+_PART_OF_MONTH = regex(
+    rf"(?P<part>{starting(_SPANS_OF_MONTHS)})[ -](?:(?:week|weekend|half|{'|'.join(_WEEKDAYS)}) )?(?:(?:of|in|im|en) )?"
+    rf"(?:the |next |this )?{_MONTH}"
+)
+
+
+def parts_of_months(text: str, letters: Set[str]) -> Iterator[PartOfMonth]:
+    """Yield the parts of months that a normalised text, whose runs of letters are given, names."""
+    for match in () if letters.isdisjoint(_MONTH_WORDS) else _PART_OF_MONTH.finditer(text):
+        yield PartOfMonth(_MONTHS[match["month"]], *_SPANS_OF_MONTHS[match["part"]])
+
+
 class RelativeDay(NamedTuple):
     """Words that lead from a day to others: `tomorrow`, `next week`, `in 3 days`, `friday`."""
 
@@ -349,7 +381,13 @@ class RelativeDay(NamedTuple):
     @property
     def steps(self) -> bool:
         """Whether they lead on from a day that other words name: `the day after`, `for two nights`."""
-        return self.unit == "days" or (self.unit == "day" and self.words.startswith(("day ", "next ", "following ")))
+        return self.unit == "days" or self.is_next
+
+    @property
+    def is_next(self) -> bool:
+        """Whether they name the day after or before one that other words name."""
+        follows = self.unit == "day" and self.words.startswith(("day ", "next ", "following "))
+        return follows and not self.words.endswith(("tomorrow", "yesterday"))
 
     def lead(self, base: date, wanted: date) -> bool:
         """Whether the words can mean a day, said on a base."""
@@ -413,7 +451,8 @@ def relative_days_of(text: str, letters: Set[str]) -> Iterator[RelativeDay]:
     """Yield the words of a normalised text, whose runs of letters are given, that name a day by its distance."""
     for pattern, offset in () if letters.isdisjoint(_OFFSET_WORDS) else _OFFSETS:
         for match in pattern.finditer(text):
-            yield RelativeDay(match[0], "day", offset)
+            if match[0] not in ("tomorrow", "yesterday") or not text[: match.start()].endswith(("after ", "before ")):
+                yield RelativeDay(match[0], "day", offset)
     for match in () if letters.isdisjoint(_WEEKDAY_WORDS) else _WEEKDAY.finditer(text):
         yield RelativeDay(match[1], "weekday", _WEEKDAYS[match[1]])
     if letters.isdisjoint(_UNITS):

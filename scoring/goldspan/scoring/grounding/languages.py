@@ -56,8 +56,9 @@ _TOKEN = regex(
     r"[\u0900-\u097f]+|[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|[^\W_\u0e00-\U0010ffff]+(?:['\u2019-](?=\w))?|.",
     re.DOTALL,
 )
-_HAN_DIGITS = "零〇一二两兩三四五六七八九十百千"
-_HAN_NUMBER = regex(f"(?:[{_HAN_DIGITS[:-1]}]|千(?![克米瓦卡]))+")
+_HAN_DIGITS = "零〇幺一二两兩三四五六七八九十百千"
+_OTHER_HAN_DIGITS = {"两": 2, "兩": 2, "幺": 1}
+_HAN_NUMBER = regex(f"(?<!\\d)(?:[{_HAN_DIGITS[:-1]}]|千(?![克米瓦卡]))+")
 _YEAR_MONTH_DAY = regex(
     r"(\d{4})\s*[年년]\s*(\d{1,2})\s*[月월](?:\s*(\d{1,2})\s*[日号號일])?|(?<!\d)(\d{1,2})\s*[月월]\s*(?:(\d{1,2})\s*[日号號일]?)?"
 )
@@ -88,11 +89,17 @@ _KOREAN_COUNT = regex(
     "(?=시|명|개|장|사람|살|번|잔|병|마리|대|권|분|달|주|가지|자리|켤레|박)"
 )
 _KOREAN_DIGITS = "일이삼사오육칠팔구"
+_KOREAN_DIGIT_BY_DIGIT = regex(
+    rf"(?<![\uac00-\ud7a3])(?:[공영][{_KOREAN_DIGITS}공영]{{2,}}|[{_KOREAN_DIGITS}공영]{{4,}})"
+)
 _KOREAN_NUMBER = regex(
     rf"([{_KOREAN_DIGITS}십백천]+)(?=\s*[만억])|(?<=[만억])([{_KOREAN_DIGITS}십백천]+)|"
     rf"(?<![\uac00-\ud7a3])([{_KOREAN_DIGITS}십백천]+)(?=\s*(?:원|분|층|번|퍼센트|프로|도|개월|박|킬로|년|월|호|인분))"
 )
-_DISCOUNT = regex(r"打\s*([1-9])\s*折")
+_DISCOUNT = regex(r"打?\s*(?<!\d)([1-9]\d?)\s*折")
+_NIGHTS = regex(r"(\d{1,2})\s*(?:泊|박|晚(?!上))")
+_DEGREES = regex(r"(?<!\d)(\d\d)度(\d)分")
+_AND_HALF_A_UNIT = regex(r"(?<![\d.])(\d{1,2})\s*(?:个|個)半")
 _PERCENT = regex(r"100分之(\d+(?:\.\d+)?)")
 _POINTED = regex(r"(?<![\d.,])\d{1,3}(?:[. ]\d{3})+(?![.,]?\d)")
 _COMMA = regex(r"(?<![\d.,])(\d{1,6}),(\d{1,2})(?![\d,])")
@@ -110,13 +117,16 @@ def in_english(text: str, spoken: Sequence[str]) -> str:
     """Return a normalised text in English where it is of languages that are known."""
     text = _PART_OF_DAY.sub(r"\1 ", text)
     if "ko" in spoken:
+        text = _KOREAN_DIGIT_BY_DIGIT.sub(_as_korean_digits, text)
         text = _KOREAN_NUMBER.sub(_as_korean_number, _KOREAN_COUNT.sub(_as_korean_count, text))
     if "ru" in spoken:
         text = _RUSSIAN_HALF.sub("половина ", text)
     if not _UNSPACED.isdisjoint(spoken):
         text = _BOTH_OF_US.sub(lambda match: f" {3 if match[0] in '仨' else 2} ", text)
         text = _CLOCK.sub(_as_time, _YEAR_MONTH_DAY.sub(_as_date, _HAN_NUMBER.sub(_as_number, _weekdays_first(text))))
-        text = _DISCOUNT.sub(lambda match: f" {100 - 10 * int(match[1])} percent discount ", text)
+        text = _DISCOUNT.sub(lambda match: f" {100 - int(match[1].ljust(2, '0'))} percent discount ", text)
+        text = _NIGHTS.sub(r"\1 nights ", _DEGREES.sub(r"\1.\2", text))
+        text = _AND_HALF_A_UNIT.sub(r"\1.5", text)
         text = _LARGE.sub(_in_full, _PERCENT.sub(r" \1 percent ", text))
         text = _TENTHS.sub(r" \g<1>0 percent ", text)
     if not _WITH_POINTS.issuperset(spoken):
@@ -130,6 +140,7 @@ def in_english(text: str, spoken: Sequence[str]) -> str:
     translated = _HINDI_PART.sub(_with_hindi_part, translated)
     translated = _HALF_HOUR.sub(r"\g<0> or \1:30", _BEFORE_EIGHT.sub(r"без 20 \1", translated))
     translated = _HALF_SCALED.sub(lambda match: f"{(int(match[1]) + 0.5) * int(match[2]):.15g}", translated)
+    translated = _DECIMAL_IN_WORDS.sub(r"\1.\2", translated)
     return _CLOCK_IN_WORDS.sub(_as_clock, translated)
 
 
@@ -214,6 +225,9 @@ def _translated(tokens: list[str], languages: Sequence[str]) -> Iterator[str]:
             (len(name), english) for name, english in table.get(forms[at], ()) if forms[at : at + len(name)] == name
         )
         size, english = max(found, default=(0, ""))
+        if english.startswith(_BEHIND_NUMBER):
+            counted = "".join(tokens[max(0, at - 2) : at]).rstrip()[-1:].isdigit()
+            size, english = (size, english[1:]) if counted else (0, "")
         if not size and len(tokens[at]) > 5 and tokens[at].isalpha():
             english = next(filter(None, (_compound(language, tokens[at]) for language in languages)), "")
         yield f" {english} " if english else tokens[at]
@@ -257,11 +271,13 @@ def _table(language: str) -> _Table:
 
 # Numbers in several words or pieces.
 
+_BEHIND_NUMBER = "\x02"  # before the name of a unit of one sign, which in other places is part of a word
 _WORD = "\x01"  # before a number that was a word
 _AND = "(?:e|y|et|und|en|и|و)"
 _RUN = regex(rf"(?:(?<![\w.,])\d+(?:[.,]\d+)? +(?={_WORD}1000))?{_WORD}[\d.]+(?:[ -]+(?:{_AND} +)?{_WORD}[\d.]+)*")
+_AND_BETWEEN = regex(rf"{_WORD}[\d.]+ +{_AND} +{_WORD}[\d.]+")
 _PART = regex(rf"([ -]*)(?:{_AND} +)?{_WORD}?([\d.,]+)")
-_TENS_AND_ORDINAL = regex(r"(?<!\d)([23]0) +(\d(?:st|nd|rd|th))\b")
+_TENS_AND_ORDINAL = regex(r"(?<!\d)([2-9]0) +(\d(?:st|nd|rd|th))\b")
 
 
 @cache
@@ -301,7 +317,7 @@ def _as_one_number(match: re.Match[str]) -> str:
         if last == 0.5 and 1 <= value <= 12:
             return f" {(value + 10) % 12 + 1:.15g}:30 "
         if last and not _goes_on(value, total, current, hyphened="-" in joined, last=last):
-            and_minutes = len(match[0].split()) == 3 and "-" not in match[0] and found == []
+            and_minutes = _AND_BETWEEN.fullmatch(match[0]) is not None
             if and_minutes and last < 25 and value < 60 and total == 0:
                 return f" {current:.15g} y {value:.15g} "  # a time, or two numbers
             # Of `1000 and 2 1000` the second number has begun before its 1000.
@@ -346,10 +362,13 @@ _DAYS_FROM_TO = regex(
 _DAY_WITH_ARTICLE = regex(
     r"\b(?:le|el|il|day) +(?:[12]\d|3[01]|[1-9])\b(?! *(?:[:.,]\d|[%€$h]|o'clock|percent|and|y|e) *)"
 )
-_DAY_ALONE = regex(r"(?<![\d月월])(?<!月\s)(\d{1,2})\s*[号號일日](?!\w?元|[楼樓线線店门門院房])")
+_DAY_ALONE = regex(r"(?<!\d)(?<!\d月)(?<!\d月\s)(\d{1,2})\s*[号號일日](?!\w?元|[楼樓线線店门門院房])")
 _HOUR = r"(?:le |las |as |a la )?(?P<{0}>\d{{1,2}})(?: +o'clock|h\b)?"
 _BETWEEN = regex(rf"between +(\d{{1,4}}) +{_AND} +(\d{{1,4}})\b")
-_HALF_HOUR = regex(r"\b(\d{1,2})(?: +o'clock)? +and a half\b(?! +1000?\b)")
+_HALF_HOUR = regex(r"\b(\d{1,2})(?: +o'clock| ?h)? +and a half\b(?! +1000?\b)")
+_DECIMAL_IN_WORDS = regex(
+    r"(?<![\d.,])(\d{1,4}) +(?:komma|virgule|coma|vírgula|virgola|punto|ponto|con|点) +(\d{1,3})\b(?![.,:]\d)"
+)
 _HALF_SCALED = regex(r"\b(\d{1,2}) +and a half +(100|1000)\b")
 _BEFORE_EIGHT = regex(r"без +2([1-9])\b(?! +\d)")
 _CLOCK_IN_WORDS = regex(
@@ -393,6 +412,11 @@ def _numbers(language: str) -> Iterator[tuple[str, str]]:
         yield from ((word, f"{_WORD if number[-1].isdigit() else ''}{number}") for word in words.split("/"))
 
 
+def has_numbers(language: str) -> bool:
+    """Whether the number words of a language are known, or its numbers are read from their signs."""
+    return language in _tables()["numbers"] or language in _UNSPACED
+
+
 _UNITS = ("duration-", "length-", "mass-", "volume-", "temperature-", "area-", "speed-", "digital-")
 
 
@@ -401,7 +425,7 @@ def _names(language: str) -> Iterator[tuple[str, str]]:
     for name, english in _names_of_locale(language):
         plain = unicodedata.normalize("NFKC", name).casefold().strip(" .")
         if len(plain) > 2 or (plain and plain[0] > "\u2fff"):
-            yield plain, english.casefold()
+            yield plain, f"{_BEHIND_NUMBER if len(plain) == 1 else ''}{english.casefold()}"
 
 
 def _names_of_locale(language: str) -> Iterator[tuple[str, str]]:
@@ -444,7 +468,8 @@ def _names_of_units(here: Any, english: Any) -> Iterator[tuple[str, str]]:
 
 
 def _weekdays_first(text: str) -> str:
-    """Write `星期三` and `周三` in English before their last sign is read as a number."""
+    """Write `星期三`, `周三` and `火曜` in English before their last sign is read as a number."""
+    text = re.sub("([月火水木金土日])曜日?", lambda match: f" {_WEEKDAYS['月火水木金土日'.index(match[1])]} ", text)
     return re.sub(
         "(?:星期|周|週|礼拜|曜日)([一二三四五六日天])",
         lambda match: f" {_WEEKDAYS['一二三四五六日天'.index(match[1])]} ",
@@ -456,13 +481,15 @@ _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
 
 
 def _as_number(match: re.Match[str]) -> str:
+    values = [_OTHER_HAN_DIGITS.get(sign) or int(unicodedata.numeric(sign)) for sign in match[0]]
+    if len(values) > 1 and max(values) < 10:
+        return "".join(map(str, values))  # digit by digit, as numbers of telephones and years
     total, current = 0, 0
-    for sign in match[0]:
-        value = 2 if sign in "两兩" else int(unicodedata.numeric(sign))
+    for value in values:
         if value >= 10:
             total, current = total + (current or 1) * value, 0
         else:
-            current = current * 10 + value if match[0].isnumeric() and not re.search("[十百千]", match[0]) else value
+            current = value
     if len(match[0]) > 2 and match[0][-2] in "百千" and current < 10:
         current *= 10 if match[0][-2] == "百" else 100  # `两千五` is 2500
     return f"{total + current}"
@@ -494,6 +521,10 @@ def _in_full(match: re.Match[str]) -> str:
 
 def _as_korean_count(match: re.Match[str]) -> str:
     return str(_KOREAN_COUNTS[match[1]])
+
+
+def _as_korean_digits(match: re.Match[str]) -> str:
+    return "".join(str(_KOREAN_DIGITS.find(sign) + 1) for sign in match[0])
 
 
 def _as_korean_number(match: re.Match[str]) -> str:

@@ -31,6 +31,7 @@ from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import (
     Day,
+    RelativeDay,
     days_of,
     full_name,
     led_in_two_steps,
@@ -51,6 +52,7 @@ from goldspan.scoring.grounding.quantities import (
 from goldspan.scoring.grounding.words import (
     FILLERS,
     NUMBER_WORDS,
+    SHORT_FORMS,
     camel_words,
     letters_in,
     normalised,
@@ -58,6 +60,7 @@ from goldspan.scoring.grounding.words import (
     remembered,
     stem,
     words_of,
+    words_of_number,
 )
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.patterns import regex
@@ -85,6 +88,7 @@ _OFFERED_BEFORE = 300  # characters before a value in which a description may sa
 _UNSPACED = "\u0e00"
 """From this letter on are the scripts that put no spaces between words, and Korean's, which puts endings to them."""
 _ENDS = frozenset(("end", "until", "finish", "stop"))
+_ENDS_OF_YEAR = ((1, 1), (12, 31))
 _DAYS_AFTER_MONTH = 3  # the last week of a month may end so many days after it
 _USUAL_MINUTES = (30, 60, 90, 120)
 _LARGEST_EXACT = 2**53  # beyond it an integer is an identifier, whose digits count
@@ -92,6 +96,10 @@ _AMOUNT = regex(r"(\d{1,15})([^\W\d_]+)")  # a number with its unit: `72h`
 _RUNS = regex(r"\d+|[^\W\d_]+")
 _EXPRESSION = regex(r"(?=.*[*+^(=])[\d\s.,+*/^()=<>%-]+")
 _RANGE = regex(r"(\d[\d,.]*)\s?[-\u2013~]\s?(\d[\d,.]*)")
+_MOST_SPANS = 3
+_LEAST_REST = 10
+_LEAST_OF_TELEPHONE = 7
+_LEAST_SPELLED = 3
 _LEAST_COMPUTED = 20  # smaller numbers follow from others by chance
 _LONGEST_INTEGER = 4_096  # bits of an integer that is written as text
 _EXTENSIONS = frozenset(
@@ -134,8 +142,18 @@ _MAPPED = r"['\"`)]*\s*(?:for|=|:|-|refers to|means|is|stands for|represents|to)
 class OriginFinder:
     """Finds the origins of the values of one call; so many passages of a conversation were before it."""
 
-    def __init__(self, conversation: Conversation, passages: int | None = None, days: Sequence[date] = ()) -> None:
-        """`days` are those on which the call may have been made, for `tomorrow` and the like."""
+    def __init__(
+        self,
+        conversation: Conversation,
+        passages: int | None = None,
+        days: Sequence[date] = (),
+        original: OriginFinder | None = None,
+    ) -> None:
+        """`days` are those on which the call may have been made, for `tomorrow` and the like.
+
+        `original` finds origins in what was said, where the conversation is its translation.
+        """
+        self._original = original
         self._conversation = conversation
         self._passages = len(conversation) if passages is None else passages
         self._end = conversation.end(self._passages)
@@ -157,7 +175,7 @@ class OriginFinder:
     @cached_property
     def _in_english(self) -> OriginFinder | None:
         english = self._conversation.in_english(self._passages)
-        return None if english is None else OriginFinder(english, self._passages, self._today)
+        return None if english is None else OriginFinder(english, self._passages, self._today, self)
 
     @cached_property
     def _said_by_people(self) -> SaidByPeople:
@@ -324,7 +342,8 @@ class OriginFinder:
         """Whether a number follows from others, and that is no chance: for its digits, or since people speak of it."""
         detailed = is_detailed(value)
         computed, reason = self._conversation.computed(self._passages)
-        return (reason or detailed) and (computed.of_two_in_cents(value) or (detailed and computed.of_three(value)))
+        telling = detailed or (value != int(value) and computed.is_of_few)
+        return (reason or detailed) and (computed.of_two_in_cents(value) or (telling and computed.of_three(value)))
 
     def _whole_number(self, value: int, leaf: Leaf | None) -> Origin | None:
         counted = leaf is not None and name_says(leaf.path, PEOPLE_COUNTED)
@@ -332,8 +351,19 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "part of a date", part_of)
         if self._between(value):
             return Origin(Kind.DERIVED, "time between")
-        limit = self._conversation.bound(value, self._passages)
-        return None if limit is None else Origin(Kind.DERIVED, "bound", limit)
+        if (limit := self._conversation.bound(value, self._passages)) is not None:
+            return Origin(Kind.DERIVED, "bound", limit)
+        return Origin(Kind.DERIVED, "number word") if self._told_as_hundreds(value) else None
+
+    def _told_as_hundreds(self, value: int) -> bool:
+        """Whether a number was told without its `hundred`: `one twenty` for 120, `nineteen eighty-seven`."""
+        hundreds, rest = divmod(value, 100)
+        if not 0 < hundreds < 100 or rest < _LEAST_REST:
+            return False
+        ways = [[*words_of_number(hundreds), *words_of_number(rest)]]
+        if self._original is not None:
+            ways.append([str(hundreds), str(rest)])
+        return any(self._conversation.phrase_at(words, self._end) is not None for words in ways)
 
     def _part_of_date(self, value: int) -> int | None:
         named = next((at for day, at in self._days if value in day), None) if value else None
@@ -414,7 +444,7 @@ class OriginFinder:
                 return found
         if unknown and self._template(leaf, words, unknown):
             return Origin(Kind.DERIVED, "template")
-        if (joined := self._told_in_pieces(words)) is not None:
+        if (joined := self._told_in_pieces(words) or self._telephone(text, words)) is not None:
             return joined
         return self._identifier(words) if identifier else self._nearly_known(text, words, unknown, leaf)
 
@@ -431,6 +461,17 @@ class OriginFinder:
         spaced = [word for word in words if word[0] < _UNSPACED or not self._word(word)]
         at = self._conversation.joined_at("".join(spaced), self._end)
         return None if at is None else Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
+
+    def _telephone(self, text: str, words: Sequence[str]) -> Origin | None:
+        """Return the origin of a number of a telephone that was said without the code of its country."""
+        digits = "".join(words).removeprefix("00")
+        if not text.startswith(("+", "00")) or not digits.isdecimal():
+            return None
+        for rest in (digits[code:] for code in (1, 2, 3) if len(digits) - code >= _LEAST_OF_TELEPHONE):
+            places = (self._conversation.joined_at(one, self._end) for one in (f"0{rest}", rest))
+            if (at := next((place for place in places if place is not None), None)) is not None:
+                return Origin(Kind.ASSUMED, "the code of a country", self._conversation.passage_at(at))
+        return None
 
     def _nearly_known(self, text: str, words: Sequence[str], unknown: Sequence[str], leaf: Leaf) -> Origin | None:
         """Return the origin of a text whose unknown words are spellings of known ones, or its author's own."""
@@ -471,6 +512,10 @@ class OriginFinder:
         if word in FILLERS or self._conversation.form_at(word, self._end) is not None:
             return True
         if self._conversation.in_range(full_name(word), self._passages):
+            return True
+        if self._original is not None and self._original._word(word):  # noqa: SLF001 - one of its own
+            return True
+        if any(self._conversation.word_at(one, self._end) is not None for one in SHORT_FORMS.get(word, ())):
             return True
         if word[0] >= _UNSPACED:
             return self._unspaced(word) is not None or self._pieces(word)
@@ -571,6 +616,8 @@ class OriginFinder:
         if self._word(word):
             return True
         conversation, end, count = self._conversation, self._end, len(word)
+        if count >= _LEAST_SPELLED and conversation.phrase_at(list(word), end) is not None:
+            return True  # `M-U-L-L-E-R`
         if count < 4 or count > _LONGEST_NEAR:
             return False
         if any(conversation.word_at(word[:stop], end) is not None for stop in range(4, count)):
@@ -642,7 +689,7 @@ class OriginFinder:
         if times and not open_end and not any(map(self._time, times)):
             if name_says(leaf.path, _ENDS) and any(map(self._is_usual_end, times)):
                 return Origin(Kind.ASSUMED, "the end of what begins at a time that was said")
-            if any(map(self._told_by_numbers, times)):
+            if any(map(self._told_by_numbers, times)) or (not days and self._is_told_duration(leaf)):
                 return Origin(Kind.ASSUMED, "a time whose numbers were said")
             without_hour = days and not self._user_said_a_time()
             return Origin(Kind.ASSUMED, "an hour of a day that was said without one") if without_hour else None
@@ -671,6 +718,8 @@ class OriginFinder:
             if quantity.unit.startswith(unit)
         }
         starts = [hour * 60 + minute for (hour, minute), _ in self._times[:20]]
+        if 1 < len(spans) <= _MOST_SPANS:
+            spans |= {one + other for one in spans for other in spans if one < other}
         return minutes in spans or any(
             (start + span) % 1440 == minutes or (start - span) % 1440 == minutes for start in starts for span in spans
         )
@@ -686,6 +735,13 @@ class OriginFinder:
         before = minute and (60 - minute in said or parts.get(minute) in said)
         hours = {hour, hour % 12 or 12} if after else set[int]()
         return not (hours | ({hour + 1, hour % 12 + 1} if before else set[int]())).isdisjoint(said)
+
+    def _is_told_duration(self, leaf: Leaf) -> bool:
+        """Whether the hours, minutes and seconds of a duration were all said: `00:52:30` for `fifty-two thirty`."""
+        parts = text_of_leaf(leaf.value).split(":")
+        numbers = {int(part) for part in parts if part.isdecimal()} - {0}
+        said = self._conversation.said_by_people(self._passages)
+        return len(parts) > 2 and len(numbers) > 1 and numbers.issubset(said)
 
     def _is_usual_end(self, time: tuple[int, int]) -> bool:
         starts = [hour * 60 + minute for (hour, minute), _ in self._times[:20]]
@@ -708,6 +764,8 @@ class OriginFinder:
         at = conversation.day(Day(0, 0, wanted.day), passages)
         if at is not None and self._is_month_of_talk(wanted):
             return Origin(Kind.DERIVED, "day of a month", at)
+        if (at := conversation.part_of_month(wanted, passages)) is not None:
+            return Origin(Kind.ASSUMED, "a day of a part of a month", at)
         return self._relative_day(whole) or self._some_day_of(wanted)
 
     def _some_day_of(self, wanted: Day) -> Origin | None:
@@ -734,7 +792,7 @@ class OriginFinder:
             for year in (wanted.year, 0):
                 if (at := conversation.day(Day(year, wanted.month, 0), passages)) is not None:
                     return at
-        if (whole.month, whole.day) in ((1, 1), (12, 31)):
+        if (whole.month, whole.day) in _ENDS_OF_YEAR:
             year_said = conversation.number(wanted.year, passages)
             return None if year_said is None else year_said[0]
         return None
@@ -743,7 +801,11 @@ class OriginFinder:
         relative = self._conversation.relative_days(self._passages)
         for base, unit in self._days_to_lead_from(wanted) if relative else ():
             for words, at in relative:
-                if unit in ("", words.unit) and words.lead(base, wanted):
+                if (
+                    unit in ("", words.unit)
+                    and words.lead(base, wanted)
+                    and not self._names_other_day(words, at, wanted)
+                ):
                     return Origin(Kind.DERIVED, "relative date", at)
         dated = self._dated
         if wanted in led_in_two_steps((words for words, _ in relative), dated):
@@ -751,6 +813,15 @@ class OriginFinder:
         if not dated and may_lead((words for words, _ in relative), wanted):
             return Origin(Kind.UNKNOWN, "relative date, but the day of the call is unknown")
         return None
+
+    def _names_other_day(self, words: RelativeDay, at: int, wanted: date) -> bool:
+        """Whether who said `next month` or `last year` said which days or months: `from the 3rd of next month`."""
+        said = [day for day, place in self._days if place == at] if words.unit in ("month", "year") else ()
+        if words.unit == "month":
+            unknown = self._conversation.day(Day(0, 0, wanted.day), self._passages) is None
+            return unknown and any(not day.month for day in said)
+        is_whole = (wanted.month, wanted.day) in _ENDS_OF_YEAR
+        return not is_whole and any(day.month for day in said) and all(wanted.month != day.month for day in said)
 
     @cached_property
     def _dated(self) -> Sequence[date]:
@@ -767,13 +838,11 @@ class OriginFinder:
         for days in weeks_of(words for words, _ in relative):
             yield from ((base + timedelta(days=days), "weekday") for base in self._today)
         of_year = [day._replace(year=wanted.year) for day in known if not day.year]
-        months = {(base.year, base.month) for day in self._today for base in (day, day + timedelta(days=31))}
+        months = {(base.year, base.month) for day in self._dated for base in (day, day + timedelta(days=31))}
         of_year += [Day(year, month, day.day) for day in known if not day.month for year, month in sorted(months)]
         whole = [found for day in of_year if (found := day.whole()) is not None]
         yield from ((found, "days") for found in whole)
-        if any(
-            words.unit == "day" and words.words.startswith(("day ", "next ", "following ")) for words, _ in relative
-        ):
+        if any(words.is_next for words, _ in relative):
             yield from ((found, "day") for found in whole)
 
     def _month(self, wanted: Day) -> Origin | None:

@@ -45,6 +45,9 @@ _BOUND = regex(
     r"\b(?:(?P<less>less|fewer|lower|smaller|under|below|before)|more|greater|higher|over|above|after) (?:than )?"
     r"(?P<number>\d{1,15})\b"
 )
+_STEP = regex(r"\b(?:by|up|down) (?!by )(?:about |around )?(\d{1,9}(?:\.\d+)?|[a-z]+)\b")
+_HOURS_AND_MINUTES = regex(r"(\d(?<![\w.,]\d)\d?) ?h(?:(?:ou)?rs?)?,? (?:and )?(\d\d?)(?![\d.,:])")
+_METRES = regex(r"(\d)(?<![\w.,]\d) ?(?:m|met(?:er|re)s?) ?(\d\d?)(?![\d.,:])")
 _LARGEST = 1e300
 _LONGEST = 40  # characters of a number
 _WORD = regex(r"[^\W\d_]+|(?<!\d)\d{1,6}(?:st|nd|rd|th)\b")
@@ -67,6 +70,7 @@ _DIMENSIONS: tuple[dict[str, float], ...] = tuple(
         "0.001:ml milliliter,0.005:teaspoon,0.015:tablespoon,0.24:cup,1:l liter litre,3.785411784:gallon",
         "1:b byte,1e3:kb,1e6:mb,1e9:gb,1e12:tb",
         "1:b byte,1024:kb kib,1048576:mb mib,1073741824:gb gib,1099511627776:tb",
+        "1:bit,1e3:kilobit kbit kbps,1e6:megabit mbit mbps,1e9:gigabit gbit gbps",
         "1:cent,100:dollar euro usd eur",
         "1:pa,1e3:kpa,1e6:mpa,1e5:bar,101325:atm",
         "1:j joule,1e3:kj kilojoule,1e6:mj",
@@ -126,6 +130,9 @@ def quantities_of(text: str, letters: Set[str]) -> list[Quantity]:
     found = _in_digits(text) if _DIGIT.search(text) else []
     if not _SPELLING.isdisjoint(letters):
         found += _spelled(text)
+        found += _with_a_point(text) if "point" in letters else ()
+    if not letters.isdisjoint(("a", "an")):
+        found += (Quantity(1, match[1], "implied") for match in _ONE_UNIT.finditer(text))
     if "half" in letters:
         found += _with_a_half(text)
     if not letters.isdisjoint(("half", "quarter", "quarters")):
@@ -137,6 +144,14 @@ def bounds_of(text: str, letters: Set[str]) -> Iterator[int]:
     """Yield the last whole numbers that a normalised text allows: 4 for `fewer than 5`, 6 for `more than 5`."""
     for match in () if _BOUNDING.isdisjoint(letters) else _BOUND.finditer(text):
         yield int(match["number"]) + (-1 if match["less"] else 1)
+
+
+def steps_of(text: str, letters: Set[str]) -> Iterator[float]:
+    """Yield by how much a normalised text wants something changed: 2 for `down by 2 degrees`."""
+    for match in () if letters.isdisjoint(("by", "up", "down")) else _STEP.finditer(text):
+        number = number_word(match[1]) if match[1].isalpha() else as_number(match[1])
+        if number:
+            yield float(number)
 
 
 def _in_digits(text: str) -> list[Quantity]:
@@ -151,6 +166,7 @@ def _in_digits(text: str) -> list[Quantity]:
         if value is None:
             continue
         scale = SCALES.get(unit)
+        unit = "hour" if unit == "o" else unit  # of `4 o'clock`, which `4 heures` is in English
         if money and scale is None:
             unit = "dollar"
         if first in _MINUS and not text[match.start() - 1 : match.start()].isalnum():
@@ -168,6 +184,12 @@ def _in_notation(text: str) -> Iterator[Quantity]:
     if "10" in text and any(sign in text for sign in _TIMES):
         powers = ((match[1], match[2].replace(_MINUS[-1], "-")) for match in _POWER.finditer(text))
         yield from (Quantity(float(f"{factor}e{power}"), "") for factor, power in powers)
+    if "h" in text:
+        times = ((int(match[1]), int(match[2])) for match in _HOURS_AND_MINUTES.finditer(text))
+        yield from (Quantity(hours * 60 + minutes, "minute") for hours, minutes in times)
+    if "m" in text:
+        metres = ((match[1], match[2]) for match in _METRES.finditer(text))
+        yield from (Quantity(float(f"{whole}.{part}"), "meter") for whole, part in metres)
     if "/" in text:
         fractions = ((int(match[1]), int(match[2])) for match in _FRACTION.finditer(text))
         yield from (Quantity(above / below, "") for above, below in fractions if below)
@@ -211,6 +233,10 @@ def _spelled(text: str) -> Iterator[Quantity]:
 
 
 _AND_A_HALF = regex(r"\b(\w+)(?: +(\w+))? +and a half\b(?: +(\w+))?")
+_POINT = regex(rf"\b(\w+) point ((?:(?:{'|'.join(UNITS)}|\d+)\b ?)+)")
+_ONE_UNIT = regex(
+    r"\ban? (hour|minute|second|day|week|fortnight|month|year|decade|kilo|pound|litre|liter|metre|meter|mile)\b"
+)
 _WHOLES = frozenset(("the", "my", "our", "that", "it", "what"))
 _PART_OF = regex(r"\b(?:half|(\w+) quarters?(?: of)?)(?: an?)? (\w+)")
 
@@ -224,6 +250,15 @@ def _with_a_half(text: str) -> Iterator[Quantity]:
                 yield Quantity((number + 0.5) * SCALES.get(unit, 1), "" if unit in SCALES else unit or "", "word")
         if any(singular(before[0] or before[1]) in dimension for dimension in _DIMENSIONS):
             yield Quantity(1.5, before[0] or before[1], "word")
+
+
+def _with_a_point(text: str) -> Iterator[Quantity]:
+    """Yield `five point two`."""
+    for match in _POINT.finditer(text):
+        whole = as_number(match[1]) if match[1].isdecimal() else number_word(match[1])
+        digits = [UNITS.get(word, word) for word in match[2].split()]
+        if whole is not None:
+            yield Quantity(float(f"{whole:.0f}.{''.join(map(str, digits))}"), "", "word")
 
 
 def _parts_of(text: str) -> Iterator[Quantity]:
@@ -311,6 +346,7 @@ _REACH = 2e-10  # how far apart two numbers with a fraction may be that are one,
 _LEAST_APART = 0.1  # no further apart than so, however great: every digit of an order's number counts
 CENT = 0.0051
 """How far an amount of money may be from what was computed, since it is rounded."""
+_FEW = 10
 _DETAILED = 5  # significant digits of a number that does not come about by chance
 
 _SIGNS_OF_SUMS = frozenset((
@@ -339,6 +375,11 @@ class Computed:
     def __init__(self, numbers: Sequence[float]) -> None:
         self._numbers = sorted(set(numbers))
         self._pairs: list[float] = []
+
+    @property
+    def is_of_few(self) -> bool:
+        """Whether so little follows from them that an amount with cents is no chance."""
+        return len(self._numbers) <= _FEW
 
     def of_two(self, value: float, reach: float = 0) -> bool:
         """Whether a number is what two of them give; so far from it at most."""

@@ -79,6 +79,20 @@ COUNTING: dict[str, tuple[float, ...]] = {
     for word in words.split()
 }
 """Words that imply a number without being one."""
+_SHORT_FORMS = (
+    "street st", "road rd", "avenue ave av", "avenida av avda", "boulevard blvd bd", "lane ln", "drive dr", "court ct",
+    "square sq", "place pl", "platz pl", "highway hwy", "parkway pkwy", "apartment apt", "suite ste", "floor fl",
+    "building bldg", "north n", "south s", "east e", "west w", "saint st", "mount mt", "fort ft", "doctor dr",
+    "professor prof", "company co", "incorporated inc", "limited ltd", "corporation corp", "department dept",
+    "number no nr num", "calle c", "rua r", "strasse straße str", "chemin ch", "plaza pza", "flat f", "room rm",
+    "and plus", "versus vs", "junior jr", "senior sr",
+)  # fmt: skip
+SHORT_FORMS: dict[str, frozenset[str]] = {
+    word: frozenset(other for names in _SHORT_FORMS if word in names.split() for other in names.split()) - {word}
+    for words in _SHORT_FORMS
+    for word in words.split()
+}
+"""What words of addresses and names are for short, and at length."""
 NUMBER_WORDS = frozenset((*UNITS, *TENS, *ORDINALS, *SCALES, *COUNTING))
 """Words that are or imply a number, without those with digits such as `7th`."""
 
@@ -160,6 +174,30 @@ def _stem(word: str) -> str:
     if len(word) > 3 and word[-1] == word[-2]:
         word = word[:-1]
     return word
+
+
+_NO_MARK = str.maketrans({"ß": "ss", "æ": "ae", "ø": "o", "ł": "l", "đ": "d", "ı": "i", "œ": "oe"})
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+
+
+def without_marks(word: str) -> tuple[str, ...]:
+    """Return how a word of Latin letters is written without accents: `müller` as `muller` and `mueller`."""
+    if word.isascii() or word[0] > _LAST_LATIN:
+        return ()
+    ways = dict.fromkeys((word, word.translate(_UMLAUTS)))
+    bare = (unicodedata.normalize("NFD", one.translate(_NO_MARK)) for one in ways)
+    return tuple("".join(char for char in one if not unicodedata.combining(char)) for one in bare)
+
+
+def words_of_number(number: int) -> list[str]:
+    """Return a number below a hundred in English words."""
+    if (found := _IN_WORDS.get(number)) is not None:
+        return [found]
+    return [_IN_WORDS[number // 10 * 10], _IN_WORDS[number % 10]]
+
+
+_LAST_LATIN = "\u024f"
+_IN_WORDS = {number: word for word, number in (UNITS | TENS).items()}
 
 
 def number_word(word: str) -> int | None:
