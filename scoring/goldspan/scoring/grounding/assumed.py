@@ -43,7 +43,11 @@ _LEVEL_WORDS = (
 _AMOUNTS = frozenset(("amount", "quantity", "volume", "liters", "litres", "gallons"))
 _OPEN_AMOUNTS = frozenset((
     "full", "fully", "fill", "completely", "entirely", "enough", "rest", "remaining", "sufficient", "maximum", "max",
+    "twice", "double", "triple",
 ))  # fmt: skip
+_END_OF_SENTENCE = regex(r"[.?!;](?=\s)")
+_USUAL = frozenset(("economy", "standard", "regular", "normal", "basic"))
+"""What an agent takes where nobody said which class or sort."""
 _OPEN_PLACES = ("coast", "region", "anywhere", "somewhere", "nearby", "nearest", "closest")
 _PEOPLE = ("user", "assistant")
 _MOST_PASSAGES = 50  # so many of the latest passages are searched for a name
@@ -68,6 +72,7 @@ def assumed(leaf: Leaf, said: SaidByPeople, *, is_choice: bool) -> Origin | None
             _moment_not_read(text, said)
             or _currency_left_open(text, said)
             or _level_in_words(leaf, said, is_choice)
+            or ("a usual class" if not is_choice and text.lower() in _USUAL else "")
             or _other_words(text, said, is_choice)
             or _place_left_open(text, said)
         )
@@ -175,13 +180,13 @@ def _level_in_words(leaf: Leaf, said: SaidByPeople, is_choice: bool) -> str:  # 
 
 
 def _amount_left_open(leaf: Leaf, _: float, said: SaidByPeople) -> str:
-    """Give the reason for an amount of which the user's last words say no number: `fill it up`, `just enough`."""
+    """Give the reason for an amount of which the user's last words say no number: `fill it up`, `twice as much`."""
     if not name_says(leaf.path, _AMOUNTS):
         return ""
     passages = reversed(range(said.passages))
     at = next((at for at in passages if said.english.passages[at].kind == Kind.USER), None)
-    words = [] if at is None else words_of(said.english.texts[at])
-    is_open = not _OPEN_AMOUNTS.isdisjoint(words) and not any(map(_count, words))
+    sentences = [] if at is None else map(words_of, _END_OF_SENTENCE.split(said.english.texts[at]))
+    is_open = any(not _OPEN_AMOUNTS.isdisjoint(words) and not any(map(_count, words)) for words in sentences)
     return "an amount that was left open" if is_open else ""
 
 
