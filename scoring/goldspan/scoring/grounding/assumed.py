@@ -19,7 +19,7 @@ from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import full_name, is_date, is_range_name
 from goldspan.scoring.grounding.languages import is_in_other_letters
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
-from goldspan.scoring.grounding.quantities import CENT, Computed, as_number
+from goldspan.scoring.grounding.quantities import as_number
 from goldspan.scoring.grounding.words import number_word, words_of
 from goldspan.scoring.patterns import regex
 
@@ -43,11 +43,11 @@ _LEVEL_WORDS = (
 _AMOUNTS = frozenset(("amount", "quantity", "volume", "liters", "litres", "gallons"))
 _OPEN_AMOUNTS = frozenset((
     "full", "fully", "fill", "completely", "entirely", "enough", "rest", "remaining", "sufficient", "maximum", "max",
-    "twice", "double", "triple",
 ))  # fmt: skip
 _END_OF_SENTENCE = regex(r"[.?!;](?=\s)")
 _USUAL = frozenset(("economy", "standard", "regular", "normal", "basic"))
 """What an agent takes where nobody said which class or sort."""
+_MULTIPLES = frozenset(("twice", "double", "triple"))
 _OPEN_PLACES = ("coast", "region", "anywhere", "somewhere", "nearby", "nearest", "closest")
 _PEOPLE = ("user", "assistant")
 _MOST_PASSAGES = 50  # so many of the latest passages are searched for a name
@@ -55,9 +55,7 @@ _NAME = regex(r"[A-Z]\w{2,}(?: [A-Z]\w+){0,2}")
 _RANGE = regex(r"between|from|rang|scale|minimum|maximum|lowest|highest|at (?:least|most)")
 _TIME = regex(r"\d\d?:\d\d(?::\d\d)?")
 _MOST_COMPANIONS = 12
-_GROUPS = ("child", "children", "kid", "kids", "adult", "adults", "of them", "rest", "others")
-_LEAST_COMPUTED = 20  # smaller numbers follow from others by chance
-_LARGEST_EXACT = 2**53
+_GROUPS = ("child", "children", "kid", "kids", "adult", "adults", "thereof", "rest", "others")
 _MOST_TO_COMPUTE = 4  # of more numbers too much follows
 _MOST_UNREAD = 100  # a larger number that was not read is written in digits
 
@@ -145,15 +143,10 @@ def _told_in_parts(_: Leaf, value: float, said: SaidByPeople) -> str:
     return "an amount whose numbers were said" if parts <= said.numbers else ""
 
 
-def _rest_or_sum(_: Leaf, value: float, said: SaidByPeople) -> str:
+def _rest_of_group(_: Leaf, value: float, said: SaidByPeople) -> str:
     numbers = said.numbers
-    if not value or abs(value) > _LARGEST_EXACT or not 1 < len(numbers) <= _MOST_TO_COMPUTE:
-        return ""
-    if abs(value) < _LEAST_COMPUTED:
-        follows = said.speaks_of(_GROUPS) and any(value + part in numbers for part in numbers)
-    else:
-        follows = Computed(list(numbers)).of_two(value, CENT if value != int(value) else 0)
-    return "what follows from two of few numbers" if follows else ""
+    rest = 1 < len(numbers) <= _MOST_TO_COMPUTE and any(value + part in numbers for part in numbers if part and value)
+    return "the others of a number of which some were named" if rest and said.speaks_of(_GROUPS) else ""
 
 
 def _number_not_read(_: Leaf, value: float, said: SaidByPeople) -> str:
@@ -185,9 +178,17 @@ def _amount_left_open(leaf: Leaf, _: float, said: SaidByPeople) -> str:
         return ""
     passages = reversed(range(said.passages))
     at = next((at for at in passages if said.english.passages[at].kind == Kind.USER), None)
-    sentences = [] if at is None else map(words_of, _END_OF_SENTENCE.split(said.english.texts[at]))
-    is_open = any(not _OPEN_AMOUNTS.isdisjoint(words) and not any(map(_count, words)) for words in sentences)
+    sentences = [] if at is None else list(map(words_of, _sentences(said.english.texts[at])))
+    numbers = said.english.latest_numbers(said.passages, 1)
+    is_open = any(
+        not any(map(_count, words)) and not (_OPEN_AMOUNTS if numbers else _OPEN_AMOUNTS | _MULTIPLES).isdisjoint(words)
+        for words in sentences
+    )
     return "an amount that was left open" if is_open else ""
+
+
+def _sentences(text: str) -> list[str]:
+    return _END_OF_SENTENCE.split(text)
 
 
 def _coordinate(leaf: Leaf, value: float, said: SaidByPeople) -> str:
@@ -199,7 +200,7 @@ _RULES_OF_NUMBERS = (
     _none_or_one,
     _people_named,
     _told_in_parts,
-    _rest_or_sum,
+    _rest_of_group,
     _number_not_read,
     _limit,
     _level,
@@ -222,7 +223,8 @@ def _companions(spoken: Conversation, passages: int) -> tuple[int, bool]:
                 others = islice(takewhile(lambda one: one not in _COMPANIONS, words[index + 1 :]), 3)
                 total += int(next(filter(None, map(_count, others)), 0)) if word not in _SPEAKERS else 0
             elif word in _COMPANIONS:
-                total += int(next(filter(None, map(_count, words[max(0, index - 2) : index])), 1))
+                counts = filter(None, map(_count, words[max(0, index - 2) : index]))
+                total += int(next((count for count in counts if count <= _MOST_COMPANIONS), 1))
     return min(total, _MOST_COMPANIONS) + (total > 0), speaks
 
 

@@ -41,6 +41,7 @@ _SHIFTS = frozenset((
     "raise", "reduce", "lower", "higher", "warmer", "cooler", "hotter", "colder", "increase", "decrease", "louder",
     "quieter", "brighter", "dimmer",
 ))  # fmt: skip
+_CHANGES = ("by", "off", "raise", "reduce", "increase", "decrease", "up", "down", "discount")
 _REPEATED = {"double": 2, "triple": 3, "treble": 3}
 _SPOKEN_DIGITS = {word: str(number) for word, number in UNITS.items()} | {"oh": "0", "o": "0"}
 _SPOKEN_LETTERS = {
@@ -439,7 +440,8 @@ class Conversation:
         if self._computed is None or self._computed[0] != passages:
             words = OPERATORS.keys() & self._positions.keys()
             said = [factor for word, factor in OPERATORS.items() if word in words and self.was_said(word, passages)]
-            said += [share for part in said if part and part < 1 for share in (1 - part, 1 + part)]
+            if any(self.was_said(word, passages) for word in _CHANGES):
+                said += [share for part in said if part and part < 1 for share in (1 - part, 1 + part)]
             percents = [one.value / 100 for one, _ in self.quantities(passages, 20) if one.unit in _PERCENT]
             shares = [share for part in percents for share in (part, 1 - part, 1 + part)]  # of it, less it, with it
             numbers = self.latest_numbers(passages, _OPERANDS)
@@ -474,7 +476,8 @@ class Conversation:
         if not any(self.was_said(word, passages) for word in self._positions.keys() & _SHIFTS):
             said = {number for number, _ in self._steps.latest(passages, _OPERANDS)}
         known = {*said, *self.latest_numbers(passages, _OPERANDS)}
-        return any(value - one in known or value + one in known for one in said if 0 < one < value)
+        ways = (way for one in said if 0 < one < value for way in (value - one, value + one))
+        return any(way in known or round(way, 2) in known for way in ways)
 
     def is_multiple(self, value: float, passages: int) -> bool:
         """Whether people speak of the double, the half and the like of a known number, and a value is that."""

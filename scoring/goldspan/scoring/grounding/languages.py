@@ -471,7 +471,7 @@ def _weekdays_first(text: str) -> str:
     """Write `星期三`, `周三` and `火曜` in English before their last sign is read as a number."""
     text = re.sub("([月火水木金土日])曜日?", lambda match: f" {_WEEKDAYS['月火水木金土日'.index(match[1])]} ", text)
     return re.sub(
-        "(?:星期|周|週|礼拜|曜日)([一二三四五六日天])",
+        "(?:星期|周|週|礼拜|曜日)([一二三四五六日天])(?!\\s*[回次])",
         lambda match: f" {_WEEKDAYS['一二三四五六日天'.index(match[1])]} ",
         text,
     )

@@ -97,6 +97,7 @@ _RUNS = regex(r"\d+|[^\W\d_]+")
 _EXPRESSION = regex(r"(?=.*[*+^(=])[\d\s.,+*/^()=<>%-]+")
 _RANGE = regex(r"(\d[\d,.]*)\s?[-\u2013~]\s?(\d[\d,.]*)")
 _MOST_SPANS = 3
+_IN_WORDS = {str(digit): words_of_number(digit)[0] for digit in range(10)}
 _LEAST_REST = 10
 _LEAST_OF_TELEPHONE = 7
 _LEAST_SPELLED = 3
@@ -342,7 +343,7 @@ class OriginFinder:
         """Whether a number follows from others, and that is no chance: for its digits, or since people speak of it."""
         detailed = is_detailed(value)
         computed, reason = self._conversation.computed(self._passages)
-        telling = detailed or (value != int(value) and computed.is_of_few)
+        telling = detailed or computed.are_few_for(value)
         return (reason or detailed) and (computed.of_two_in_cents(value) or (telling and computed.of_three(value)))
 
     def _whole_number(self, value: int, leaf: Leaf | None) -> Origin | None:
@@ -444,7 +445,7 @@ class OriginFinder:
                 return found
         if unknown and self._template(leaf, words, unknown):
             return Origin(Kind.DERIVED, "template")
-        if (joined := self._told_in_pieces(words) or self._telephone(text, words)) is not None:
+        if (joined := self._told_in_pieces(text, words) or self._telephone(text, words)) is not None:
             return joined
         return self._identifier(words) if identifier else self._nearly_known(text, words, unknown, leaf)
 
@@ -454,10 +455,15 @@ class OriginFinder:
             return self._conversation.number(float(run), self._passages) is not None
         return self._unspaced(run) is not None
 
-    def _told_in_pieces(self, words: Sequence[str]) -> Origin | None:
+    def _told_in_pieces(self, text: str, words: Sequence[str]) -> Origin | None:
         """Return the origin of what was told in other pieces, as `DE89 3704` and `0 double 7`."""
         if not any(map(str.isdigit, "".join(words))):
             return None
+        if text.isdecimal() and len(text) < _LEAST_OF_TELEPHONE:
+            told = [[_IN_WORDS[digit] for digit in text], *([[*text]] if self._original is not None else ())]
+            at = next((at for one in told if (at := self._conversation.phrase_at(one, self._end)) is not None), None)
+            if at is not None and len(text) > 1:
+                return Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
         spaced = [word for word in words if word[0] < _UNSPACED or not self._word(word)]
         at = self._conversation.joined_at("".join(spaced), self._end)
         return None if at is None else Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
@@ -727,7 +733,8 @@ class OriginFinder:
     def _told_by_numbers(self, time: tuple[int, int]) -> bool:
         """Whether a person said the hour of a time, and its minutes or those to the next hour, as numbers or parts."""
         hour, minute = time
-        if any(known % 12 == hour % 12 for (known, _), _ in self._times):
+        passages = self._conversation.passages
+        if any(known % 12 == hour % 12 and passages[at].kind == Kind.USER for (known, _), at in self._times):
             return False
         said = self._conversation.said_by_people(self._passages)
         parts = {0: 0.0, 15: 0.25, 30: 0.5, 45: 0.25}

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from goldspan.scoring.grounding.words import (
     COUNTING,
+    NUMBER_OF_ONE_WORD,
     NUMBER_WORDS,
     ORDINALS,
     SCALES,
@@ -46,8 +47,23 @@ _BOUND = regex(
     r"(?P<number>\d{1,15})\b"
 )
 _STEP = regex(r"\b(?:by|up|down) (?!by )(?:about |around )?(\d{1,9}(?:\.\d+)?|[a-z]+)\b")
-_HOURS_AND_MINUTES = regex(r"(\d(?<![\w.,]\d)\d?) ?h(?:(?:ou)?rs?)?,? (?:and )?(\d\d?)(?![\d.,:])")
-_METRES = regex(r"(\d)(?<![\w.,]\d) ?(?:m|met(?:er|re)s?) ?(\d\d?)(?![\d.,:])")
+_PARTS: dict[str, tuple[int, int, str]] = {
+    name: (most, size, unit)
+    for names, most, size, unit in (
+        ("h hr hrs hour hours", 2, 60, "minute"),
+        ("m meter meters metre metres", 2, 100, "centimeter"),
+        ("euro euros dollar dollars pound pounds quid franc francs", 2, 100, "cent"),
+        ("kg kilo kilos kilogram kilograms km kilometer kilometers kilometre kilometres", 3, 1000, ""),
+        ("stone", 2, 14, "pound"),
+        ("year years", 2, 12, "month"),
+    )
+    for name in names.split()
+}
+"""Units and what stands behind them without its own: `1 meter 72`; how many digits, how many make one, which."""
+_WITH_PART = regex(
+    rf"\b(\d{{1,6}}|{'|'.join(NUMBER_OF_ONE_WORD)}) ?({'|'.join(sorted(_PARTS, key=len, reverse=True))})\b,? ?"
+    rf"(?:(?:and|und|et|e|y|en) )?(\d{{1,3}}|{'|'.join(NUMBER_OF_ONE_WORD)})(?![\w.,:%-]\w)\b"
+)
 _LARGEST = 1e300
 _LONGEST = 40  # characters of a number
 _WORD = regex(r"[^\W\d_]+|(?<!\d)\d{1,6}(?:st|nd|rd|th)\b")
@@ -133,6 +149,8 @@ def quantities_of(text: str, letters: Set[str]) -> list[Quantity]:
         found += _with_a_point(text) if "point" in letters else ()
     if not letters.isdisjoint(("a", "an")):
         found += (Quantity(1, match[1], "implied") for match in _ONE_UNIT.finditer(text))
+    if not letters.isdisjoint(_PARTS):
+        found += _with_parts(text)
     if "half" in letters:
         found += _with_a_half(text)
     if not letters.isdisjoint(("half", "quarter", "quarters")):
@@ -184,12 +202,6 @@ def _in_notation(text: str) -> Iterator[Quantity]:
     if "10" in text and any(sign in text for sign in _TIMES):
         powers = ((match[1], match[2].replace(_MINUS[-1], "-")) for match in _POWER.finditer(text))
         yield from (Quantity(float(f"{factor}e{power}"), "") for factor, power in powers)
-    if "h" in text:
-        times = ((int(match[1]), int(match[2])) for match in _HOURS_AND_MINUTES.finditer(text))
-        yield from (Quantity(hours * 60 + minutes, "minute") for hours, minutes in times)
-    if "m" in text:
-        metres = ((match[1], match[2]) for match in _METRES.finditer(text))
-        yield from (Quantity(float(f"{whole}.{part}"), "meter") for whole, part in metres)
     if "/" in text:
         fractions = ((int(match[1]), int(match[2])) for match in _FRACTION.finditer(text))
         yield from (Quantity(above / below, "") for above, below in fractions if below)
@@ -218,6 +230,8 @@ def _spelled(text: str) -> Iterator[Quantity]:
             if not started or _begins_another(word, last_word, total, current):
                 if started:
                     yield Quantity(total + current, "", "word")
+                    if not total and 0 < current < 100 and last_word in _TELLING_HUNDREDS and word in TENS:
+                        yield from _as_hundreds(current, text[match.start() :])
                 started, total, current = True, 0, value
             else:
                 current += value
@@ -230,6 +244,16 @@ def _spelled(text: str) -> Iterator[Quantity]:
         last_word = word
     if started:
         yield Quantity(total + current, "", "word")
+
+
+_TELLING_HUNDREDS = UNITS.keys() - {"zero"}
+
+
+def _as_hundreds(hundreds: float, rest: str) -> Iterator[Quantity]:
+    """Yield 475 for `four seventy-five`, of which the rest of the text begins with the second word."""
+    words = _WORD.findall(rest[:_LONGEST])[:2]
+    tens, unit = TENS[words[0]], UNITS.get(words[1], 0) if len(words) > 1 else 0
+    yield Quantity(hundreds * 100 + tens + (unit if 0 < unit < 10 else 0), "", "word")
 
 
 _AND_A_HALF = regex(r"\b(\w+)(?: +(\w+))? +and a half\b(?: +(\w+))?")
@@ -250,6 +274,20 @@ def _with_a_half(text: str) -> Iterator[Quantity]:
                 yield Quantity((number + 0.5) * SCALES.get(unit, 1), "" if unit in SCALES else unit or "", "word")
         if any(singular(before[0] or before[1]) in dimension for dimension in _DIMENSIONS):
             yield Quantity(1.5, before[0] or before[1], "word")
+
+
+def _with_parts(text: str) -> Iterator[Quantity]:
+    """Yield `1 meter 72`, `13 stone 4` and `14 euros 90`, in the unit and in its part."""
+    for match in _WITH_PART.finditer(text):
+        whole, part = (int(one) if one.isdecimal() else number_word(one) for one in (match[1], match[3]))
+        most, size, unit = _PARTS[match[2]]
+        if whole is None or part is None or part >= size or (len(match[3]) > most and match[3].isdecimal()):
+            continue
+        if match[2].startswith("m") and match[3].isdecimal() and len(match[3]) == 1:
+            part *= 10  # `一米七`
+        yield Quantity(round(whole + part / size, 9), match[2], "word")
+        if unit:
+            yield Quantity(whole * size + part, unit, "word")
 
 
 def _with_a_point(text: str) -> Iterator[Quantity]:
@@ -346,7 +384,7 @@ _REACH = 2e-10  # how far apart two numbers with a fraction may be that are one,
 _LEAST_APART = 0.1  # no further apart than so, however great: every digit of an order's number counts
 CENT = 0.0051
 """How far an amount of money may be from what was computed, since it is rounded."""
-_FEW = 10
+_FEW, _FEW_WITH_SHARE = 10, 6
 _DETAILED = 5  # significant digits of a number that does not come about by chance
 
 _SIGNS_OF_SUMS = frozenset((
@@ -376,10 +414,11 @@ class Computed:
         self._numbers = sorted(set(numbers))
         self._pairs: list[float] = []
 
-    @property
-    def is_of_few(self) -> bool:
-        """Whether so little follows from them that an amount with cents is no chance."""
-        return len(self._numbers) <= _FEW
+    def are_few_for(self, value: float) -> bool:
+        """Whether so little follows from them that it is no chance: to the cent, or where they have a share."""
+        if value != int(value):
+            return len(self._numbers) <= _FEW
+        return len(self._numbers) <= _FEW_WITH_SHARE and any(0 < one < 1 for one in self._numbers)
 
     def of_two(self, value: float, reach: float = 0) -> bool:
         """Whether a number is what two of them give; so far from it at most."""

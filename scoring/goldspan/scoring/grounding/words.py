@@ -73,6 +73,7 @@ _IMPLIED: tuple[tuple[float, str], ...] = (
     (52, "weekly"),
     (365, "daily"),
 )
+NUMBER_OF_ONE_WORD = (*UNITS, *TENS)
 COUNTING: dict[str, tuple[float, ...]] = {
     word: tuple(number for number, others in _IMPLIED if word in others.split())
     for _, words in _IMPLIED
