@@ -56,6 +56,7 @@ _RANGE = regex(r"between|from|rang|scale|minimum|maximum|lowest|highest|at (?:le
 _TIME = regex(r"\d\d?:\d\d(?::\d\d)?")
 _MOST_COMPANIONS = 12
 _GROUPS = ("child", "children", "kid", "kids", "adult", "adults", "thereof", "rest", "others")
+_LARGEST_EXACT = 2**53
 _MOST_TO_COMPUTE = 4  # of more numbers too much follows
 _MOST_UNREAD = 100  # a larger number that was not read is written in digits
 
@@ -144,7 +145,7 @@ def _told_in_parts(_: Leaf, value: float, said: SaidByPeople) -> str:
 
 
 def _rest_of_group(_: Leaf, value: float, said: SaidByPeople) -> str:
-    numbers = said.numbers
+    numbers = said.numbers if abs(value) <= _LARGEST_EXACT else frozenset[float]()
     rest = 1 < len(numbers) <= _MOST_TO_COMPUTE and any(value + part in numbers for part in numbers if part and value)
     return "the others of a number of which some were named" if rest and said.speaks_of(_GROUPS) else ""
 
