@@ -289,13 +289,39 @@ class Foreign:
         self.answer = answer
 
     def read(self, span: SpanView) -> Reading | None:
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer  # type: ignore[no-any-return]
 
 
+class Text(str):
+    """May do anything where it is compared."""
+
+    __slots__ = ()
+
+
 def broken_context() -> Any:
     raise RecursionError
+
+
+WRONG_TYPES: list[Any] = [
+    Reading("agent"),  # type: ignore[arg-type]
+    Reading(Role.TOOL, tool="f"),  # type: ignore[arg-type]
+    Reading(Role.TOOL, tool=ToolFacts(5)),  # type: ignore[arg-type]
+    Reading(Role.TOOL, tool=ToolFacts("f", Content([1], Capture.CAPTURED))),
+    Reading(Role.TOOL, tool=ToolFacts("f", call_id=Text("c"))),
+    Reading(Role.AGENT, turn_id=["t"]),  # type: ignore[arg-type]
+    Reading(Role.AGENT, session_keys="ab"),  # type: ignore[arg-type]
+    Reading(Role.AGENT, session_keys=(("k", 1),)),  # type: ignore[arg-type]
+    Reading(Role.AGENT, session_keys=(("k", Text("v")),)),
+    Reading(Role.AGENT, user_text="Hi"),  # type: ignore[arg-type]
+    Reading(Role.AGENT, context=Content()),  # type: ignore[arg-type]
+]
+
+
+def test_an_interrupt_of_the_user_is_no_failure_of_a_dialect() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        DialectRegistry([Foreign(KeyboardInterrupt())]).read(Span({"foreign.kind": "x"}))
 
 
 @pytest.mark.parametrize(
@@ -304,9 +330,12 @@ def broken_context() -> Any:
         ValueError("boom"),
         RecursionError(),
         MemoryError(),
+        SystemExit(3),
+        GeneratorExit(),
         "no reading",
         Reading(Role.TOOL),
         Reading(Role.AGENT, tool=ToolFacts("x")),
+        *WRONG_TYPES,
     ],
 )
 def test_a_failing_dialect_is_counted_and_stops_nobody(answer: Any) -> None:
@@ -340,9 +369,10 @@ def test_dialects_of_other_packages_come_first_and_broken_ones_are_problems(
         EntryPoint("made", f"{__name__}:Foreign", "goldspan.dialects"),
         EntryPoint("missing", "no_such_package:X", "goldspan.dialects"),
         EntryPoint("raises", f"{__name__}:broken_context", "goldspan.dialects"),
+        EntryPoint("exits", "sys:exit", "goldspan.dialects"),
         EntryPoint("wrong", "builtins:dict", "goldspan.dialects"),
     ]
-    loaded = {"good": FOREIGN, "made": Foreign, "raises": broken_context, "wrong": dict}
+    loaded = {"good": FOREIGN, "made": Foreign, "raises": broken_context, "exits": sys.exit, "wrong": dict}
 
     def load(self: EntryPoint) -> Any:
         if self.name not in loaded:
@@ -356,7 +386,7 @@ def test_dialects_of_other_packages_come_first_and_broken_ones_are_problems(
     names = [dialect.name for dialect in DialectRegistry(on_problem=problems.append).dialects]
     assert names[:2] == ["foreign", "foreign"]
     assert names[-1] == "shape"
-    assert [problem.source for problem in problems] == ["missing", "raises", "wrong"]
+    assert [problem.source for problem in problems] == ["exits", "missing", "raises", "wrong"]
     assert {problem.code for problem in problems} == {"bad_dialect"}
 
 

@@ -271,6 +271,14 @@ class TestNames:
             with pytest.raises(GoldenFileError):
                 judge(metrics=metrics)
 
+    def test_a_script_that_exits_where_it_is_imported_is_no_metric(
+        self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.syspath_prepend(tmp_path)
+        (tmp_path / "script_that_exits.py").write_text("raise SystemExit(3)", "utf-8")
+        with pytest.raises(MetricError, match="script_that_exits cannot be imported: SystemExit: 3"):
+            import_metric("script_that_exits:f")
+
     @pytest.mark.parametrize(
         ("path", "says"),
         [

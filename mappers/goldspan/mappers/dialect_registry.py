@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from functools import cache, partial
+from itertools import repeat
+from types import UnionType
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
@@ -134,6 +137,7 @@ _MAX_RESOURCES = 256
 _LOST = "lost"
 """The id of all spans of a trace that cannot be read."""
 _MAX_PLANS = 4096
+_BUILT_IN = frozenset(map(id, built_in_dialects()))
 _BUILT_IN_TABLES = frozenset(id(one) for one in built_in_dialects() if type(one) is DialectTable)
 """These never raise, so their reading may be deferred."""
 
@@ -244,7 +248,7 @@ class DialectRegistry:
             if defer and not content and plan.tables and isinstance(view, Encodable):
                 return self._lazy_facts(view, plan, view.encode)
             return self._to_look_at(self._facts(view, plan, content=content), view, content=content)
-        except Exception as error:  # noqa: BLE001 - a broken view must never reach the agent
+        except BaseException as error:  # noqa: BLE001 - a broken view must never reach the agent
             self._failed("reader", error, view)
             return SpanFacts("", "", "", 0, 0)
 
@@ -272,7 +276,7 @@ class DialectRegistry:
             return facts
         try:
             look = look_at(view, content=content, is_marked=not self._keys.isdisjoint(view.attributes))
-        except Exception as error:  # noqa: BLE001 - as above
+        except BaseException as error:  # noqa: BLE001 - as above
             self._failed(SHAPE, error, view)
             return facts
         if look is None:
@@ -290,7 +294,7 @@ class DialectRegistry:
                 outlines = (table.outline(view) for table in plan.tables)
                 return next((one.role for one in outlines if one is not None and one.role is not None), None)
             return self._facts(view, plan, content=False).role
-        except Exception as error:  # noqa: BLE001 - as above
+        except BaseException as error:  # noqa: BLE001 - as above
             self._failed("reader", error, view)
             return None
 
@@ -304,7 +308,7 @@ class DialectRegistry:
         """Return what a log record adds to its span; None if it adds nothing."""
         try:
             return self._log_facts(view, event_name(view), content=content)
-        except Exception as error:  # noqa: BLE001 - as above
+        except BaseException as error:  # noqa: BLE001 - as above
             self._failed("reader", error, view)
             return None
 
@@ -440,7 +444,7 @@ class DialectRegistry:
             and all(map(_is_own_result, attributes))
         ):
             # A session or a score that goldspan wrote on a bare span does not change how it is read.
-            readers = tuple((one.name, one.read) for one in self.dialects if scope in _bare_scopes(one))
+            readers = tuple((one.name, _checked(one, one.read)) for one in self.dialects if scope in _bare_scopes(one))
             plan = plan._replace(marked=True, readers=readers)
         return view, plan
 
@@ -454,7 +458,8 @@ class DialectRegistry:
 
     def _new_plan(self, keys: frozenset[str], scope: str) -> _Plan:
         knowing = [one for one in self.dialects if not one.markers.isdisjoint(keys)]
-        readers: list[Dialect] = []
+        readers: list[tuple[str, Callable[[SpanView], Reading | None]]] = []
+        tables: list[DialectTable] = []
         for one in knowing:
             reader: Dialect | None = one
             if isinstance(one, DialectTable):
@@ -464,18 +469,17 @@ class DialectRegistry:
             if len(self._scopes) < _MAX_PLANS:
                 self._scopes.add((one.name, writer_of(keys, scope)))
             if reader is not None:
-                readers.append(reader)
+                readers.append((one.name, _checked(one, reader.read)))
+                tables += (reader,) if isinstance(reader, DialectTable) else ()
         has = keys.__contains__
         return _Plan(
             not self._keys.isdisjoint(keys),
             may_be_renamed(keys, scope),
-            tuple((one.name, one.read) for one in readers),
+            tuple(readers),
             tuple(filter(has, self._session_keys)),
             tuple(filter(has, RUN_ID_KEYS)),
             tuple(filter(has, self._join_attributes)),
-            tuple(one for one in readers if isinstance(one, DialectTable))
-            if _BUILT_IN_TABLES.issuperset(map(id, knowing))
-            else (),
+            tuple(tables) if _BUILT_IN_TABLES.issuperset(map(id, knowing)) else (),
         )
 
     def _log_facts(self, log: LogView, name: str, *, content: bool) -> LogFacts | None:
@@ -510,7 +514,7 @@ class DialectRegistry:
     def _log_reading(self, name: str, log: LogView) -> tuple[str, LogReading]:
         """Return what the first dialect that reads a record finds, with the dialect's name."""
         for dialect in self._log_readers.get(name, ()):
-            reading = self._reading(dialect.name, dialect.read_log, log, _check_log_reading)
+            reading = self._reading(dialect.name, _checked(dialect, dialect.read_log), log, _check_log_reading)
             if reading is not None:
                 return dialect.name, reading
         return "", _NO_LOG_READING
@@ -518,7 +522,7 @@ class DialectRegistry:
     def _results(self, dialect: str, reading: LogReading, log: LogView) -> tuple[ToolFacts, ...]:
         try:
             return () if reading.results is None else reading.results()
-        except Exception as error:  # noqa: BLE001 - as below
+        except BaseException as error:  # noqa: BLE001 - as below
             self._failed(dialect, error, log)
             return ()
 
@@ -529,7 +533,7 @@ class DialectRegistry:
             reading = read(view)
             if reading is not None:
                 check(reading)
-        except Exception as error:  # noqa: BLE001 - a dialect must not stop its neighbours, nor the agent
+        except BaseException as error:  # noqa: BLE001 - a dialect must not stop its neighbours, nor the agent
             self._failed(name, error, view)
             return None
         return reading
@@ -540,14 +544,18 @@ class DialectRegistry:
         declared = NO_CONTENT
         try:
             if content and reading.context is not None:
-                return reading.context()
+                if not isinstance(context := reading.context(), ContextFacts):  # pyright: ignore[reportUnnecessaryIsInstance]
+                    raise DialectError(f"context() returned a {type(context).__name__}; expected ContextFacts")
+                return context
             declared = _declared(reading) if definitions else NO_CONTENT
-        except Exception as error:  # noqa: BLE001 - as above
+        except BaseException as error:  # noqa: BLE001 - as above
             self._failed(name, error, view)
         alone = reading.user_text is NO_CONTENT and declared is NO_CONTENT
         return NO_CONTEXT if alone else ContextFacts(reading.user_text, tool_definitions=declared)
 
-    def _failed(self, dialect: str, error: Exception, view: SpanView | LogView) -> None:
+    def _failed(self, dialect: str, error: BaseException, view: SpanView | LogView) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            raise error
         self.failures[dialect] += 1
         try:
             source = f"{view.trace_id}/{view.span_id}"
@@ -607,3 +615,46 @@ def _check_reading(reading: Reading) -> None:
 def _check_log_reading(reading: LogReading) -> None:
     if not isinstance(reading, LogReading):  # pyright: ignore[reportUnnecessaryIsInstance] - third parties may err
         raise DialectError(f"read_log() returned a {type(reading).__name__}; expected a LogReading or none")
+
+
+def _checked(dialect: object, read: Callable[[ViewT], ReadT | None]) -> Callable[[ViewT], ReadT | None]:
+    """Return what reads by a dialect. What one of another package read is checked whole: engines believe it."""
+    return read if id(dialect) in _BUILT_IN else partial(_read_checked, read)
+
+
+def _read_checked(read: Callable[[ViewT], ReadT | None], view: ViewT) -> ReadT | None:
+    reading = read(view)
+    if isinstance(reading, Reading | LogReading):
+        _check_types(reading)
+        tools = reading.tools if isinstance(reading, LogReading) else (reading.tool,) if reading.tool else ()
+        for tool in tools:
+            if tool.arguments.capture is Capture.CAPTURED and not isinstance(tool.arguments.raw, Mapping):
+                raise DialectError(f"captured arguments are a {type(tool.arguments.raw).__name__}; expected a mapping")
+    return reading
+
+
+def _check_types(facts: Struct) -> None:
+    for name, hint in _hints_of(type(facts)).items():
+        if not _fits(value := getattr(facts, name), hint):
+            raise DialectError(f"{type(facts).__name__}.{name} is a {type(value).__name__}; expected {hint}")
+
+
+@cache
+def _hints_of(kind: type) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Tell whether a value is of a type as facts have it; subclasses of texts and numbers may do anything."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        return any(_fits(value, one) for one in inner)
+    if origin is tuple:
+        kinds = repeat(inner[0]) if inner[-1] is Ellipsis else inner
+        return type(value) is tuple and all(map(_fits, cast("tuple[object, ...]", value), kinds))
+    if origin is not None or hint is object:  # a mapping, or something to call
+        return origin is None or isinstance(value, origin)
+    if isinstance(value, hint) and isinstance(value, Struct):
+        _check_types(value)
+        return True
+    return type(value) is hint

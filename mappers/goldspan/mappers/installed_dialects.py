@@ -83,7 +83,7 @@ def third_party_dialects(on_problem: Callable[[Problem], object]) -> Iterator[Di
         try:
             loaded = entry_point.load()
             made = loaded if isinstance(loaded, Dialect) and not isinstance(loaded, type) else loaded()
-        except Exception as error:  # noqa: BLE001 - another package's code
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - another package's code, maybe a script
             message = f"the dialect {entry_point.name!r} ({entry_point.value}) does not load: {error}"
             on_problem(Problem("bad_dialect", message, entry_point.name))
             continue

@@ -463,7 +463,7 @@ class GatewayPipeline:
     def _do(self, work: Callable[[float], object], now: float) -> None:
         try:
             work(now)
-        except Exception as error:  # noqa: BLE001 - one bad step must not stop the gateway
+        except BaseException as error:  # noqa: BLE001 - one bad step must not stop the gateway
             self._failed("gateway", error)
 
     def _failed(self, where: str, error: BaseException) -> None:

@@ -54,13 +54,16 @@ class ReadingRules(NamedTuple):
     scanner: KeyScanner
 
     @classmethod
-    def of(cls, goldens: GoldenIndex, settings: PipelineSettings) -> ReadingRules:
-        """Read all attributes that these goldens and settings need."""
+    def of(
+        cls, goldens: GoldenIndex, settings: PipelineSettings, on_problem: Callable[[Problem], object]
+    ) -> ReadingRules:
+        """Read all attributes that these goldens and settings need, and tell what dialects do wrong."""
         session_keys = settings.engine.assembly.session_keys
         registry = DialectRegistry(
             session_keys=session_keys,
             join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes),
             definitions=settings.engine.scorer.reads_definitions(goldens.goldens),
+            on_problem=on_problem,
         )
         return cls(goldens, registry, KeyScanner(registry, session_keys))
 

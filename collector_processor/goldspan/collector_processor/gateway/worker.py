@@ -74,7 +74,7 @@ class Worker:
         journal: Journal | None,
         queue: Dispatcher,
         instance: str,
-        on_failure: Callable[[str, Exception], object],
+        on_failure: Callable[[str, BaseException], object],
         on_results: Callable[[Sequence[Evaluation]], object] | None = None,
         judge: BackgroundJudge | None = None,
         advise: Advise | None = None,
@@ -99,7 +99,7 @@ class Worker:
         self._past_without_golden = 0  # sessions without golden of tenants that are gone
         self._joins = JoinReport()
         self._next_report: float | None = None
-        self._rules = ReadingRules.of(goldens, settings)
+        self._rules = ReadingRules.of(goldens, settings, self._on_problem)
         self._instance = instance
         self._on_failure = on_failure
         self._on_results = on_results
@@ -127,7 +127,7 @@ class Worker:
                 logs = request.signal is Signal.LOGS
                 tenant = self.tenants.of(request.headers, now)
                 self.forward(received, now, tenant.receive_logs(request.body, now) if logs else ())
-        except Exception as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
+        except BaseException as error:  # noqa: BLE001 - what cannot be scored is forwarded all the same
             self._on_failure("engine", error)
             self.forward(received, now)
 
@@ -226,7 +226,7 @@ class Worker:
     def use_goldens(self, goldens: GoldenIndex) -> None:
         """Judge by these goldens from now on."""
         self.coverage.goldens = goldens
-        self._rules = ReadingRules.of(goldens, self.settings)
+        self._rules = ReadingRules.of(goldens, self.settings, self._on_problem)
         for tenant in self.tenants:
             tenant.use_goldens(self._rules)
         self.tenants.buffers_unread = self._rules.goldens.wants_any
@@ -297,7 +297,7 @@ class Worker:
         """Run one step of an engine; after a failure its spans are released and a new engine takes its place."""
         try:
             output = step(now)
-        except Exception as error:  # noqa: BLE001 - the engine's state cannot be trusted after it, the spans can
+        except BaseException as error:  # noqa: BLE001 - the engine's state cannot be trusted after it, the spans can
             self._on_failure("engine", error)
             self._send_early(tenant, tenant.held.release_all(), "failure")
             tenant.restart()

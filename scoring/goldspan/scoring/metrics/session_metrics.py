@@ -192,7 +192,7 @@ def import_metric(path: str) -> Metric:
         raise MetricError(f"{path!r} is no import path; expected one such as `pkg.module:function`")
     try:
         module = import_module(module_name)
-    except Exception as error:  # a module of the user's may raise anything
+    except (Exception, SystemExit) as error:  # a module of the user's may raise anything
         raise MetricError(f"{path}: {module_name} cannot be imported: {type(error).__name__}: {error}") from error
     found: Any = module
     for part in attribute.split("."):
@@ -291,7 +291,7 @@ def find_metric(name: str) -> Metric:
         raise MetricError(f"no metric is called `{name}`; {nearest_metric(name)}")
     try:
         found = as_metric(offered[name].load())
-    except Exception as error:  # a package may raise anything
+    except (Exception, SystemExit) as error:  # a package may raise anything
         raise MetricError(f"metric `{name}` of {offered[name].value} cannot be loaded: {error}") from error
     if found.name != name:
         raise MetricError(f"{offered[name].value} is called `{found.name}`, and its entry point `{name}`")
