@@ -253,6 +253,11 @@ class TestTurns:
     def test_a_turn_with_two_messages_of_the_user(self) -> None:
         assert "several_user_messages" in doubts(speaking("m", 1, users=("a",)), speaking("n", 5, users=("a", "b")))
 
+    def test_a_text_in_the_users_name_that_may_be_a_result(self) -> None:
+        waiting = {"continues": True, "may_be_user": True}
+        assert "several_user_messages" in doubts(speaking("m", 1, users=("a",)), speaking("n", 5, **waiting))
+        assert doubts(speaking("m", 1, **waiting)) == {}, "the turn begins with it"
+
     @pytest.mark.parametrize(
         ("first", "second", "root", "doubted"),
         [

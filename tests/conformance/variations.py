@@ -323,7 +323,8 @@ def differences(expected: Reading, found: Reading) -> set[str]:
         wrong.add("arguments")
     if missing or added:
         return wrong | sessions_differ(expected, found)
-    wanted, told = _telling(expected), _telling(found)
+    named = any(turn.session for turn in found.turns)
+    wanted, told = _telling(expected, named=named), _telling(found, named=named)
     if Counter(map(_names, wanted)) != Counter(map(_names, told)):
         wrong.add("turns")
     elif sorted(map(_batches, wanted)) != sorted(map(_batches, told)):
@@ -337,9 +338,9 @@ def differences(expected: Reading, found: Reading) -> set[str]:
     return wrong | sessions_differ(expected, found)
 
 
-def _telling(reading: Reading) -> list[ReadTurn]:
-    """Return the turns but for those that say of themselves that they are of no session, and that nothing is seen."""
-    return [turn for turn in reading.turns if turn.visible or turn.session]
+def _telling(reading: Reading, *, named: bool) -> list[ReadTurn]:
+    """Return the turns but for those that are said to be of no session, none being `named`, and not to be visible."""
+    return [turn for turn in reading.turns if turn.visible or (turn.session and named)]
 
 
 def arguments_differ(expected: Reading, found: Reading) -> bool:

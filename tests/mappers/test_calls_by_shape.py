@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from goldspan.mappers.assembly import assemble
+from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.span_facts import Role, SpanFacts
 from goldspan.scoring.sessions import Capture
 from rigs.otlp_containers import Span, read_alone
@@ -97,3 +99,29 @@ def test_ids_results_and_failures_are_read_too() -> None:
 def test_an_agent_s_span_is_told_by_its_kind() -> None:
     assert read("support", {"span.type": "agent"}).role is Role.AGENT
     assert read("support", {"span.type": "agent", "http.request.method": "GET"}).role is None
+
+
+BOOKING: dict[str, Any] = {"seat": 7, "where": {"row": 2}, "extra": None}
+WRITTEN = {
+    "each an attribute": {
+        "seat": 7,
+        "where": '{"row": 2}',
+        "extra": "null",
+        "return": "x",
+        "logfire.msg_template": "f",
+    },
+    "each one of a function": {"code.function.parameter.seat": 7, "code.function.parameter.where": '{"row": 2}'},
+    "each as a text": {"task.kind": "tool", "input": json.dumps({"seat": "7", "where": '{"row": 2}', "extra": "None"})},
+}
+
+
+@pytest.mark.parametrize("attributes", WRITTEN.values(), ids=WRITTEN)
+def test_the_execution_of_a_request_is_known_by_arguments_however_written(attributes: dict[str, Any]) -> None:
+    asked = {"role": "assistant", "tool_calls": [{"function": {"name": "book", "arguments": json.dumps(BOOKING)}}]}
+    model = Span({"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps([asked])}, span_id="11" * 8)
+    for name, ran in (("book", True), ("cancel", False)):
+        run = Span({**attributes, "error.type": "full"}, name=name, parent_id=model.span_id, start=2_000, end=3_000)
+        [session] = assemble(map(DialectRegistry().read, (model, run)))
+        [call] = session.calls
+        assert (call.name, call.arguments) == ("book", BOOKING)
+        assert (call.requested, call.error) == (not ran, "full" if ran else None)

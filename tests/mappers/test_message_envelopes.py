@@ -117,6 +117,8 @@ def test_a_result_that_is_marked_as_an_error_failed(result: Any) -> None:
         ("Traceback (most recent call last):\n", True),
         ("An error occurred while running the tool.", True),
         ("ToolException: no table", True),
+        ('{"error": "Error executing book: no table"}', True),
+        ('{"error": "no table"}', False),
         ("No error", False),
         ("Errors of the last week: none", False),
         ("The word error: a mistake", False),

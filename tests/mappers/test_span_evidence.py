@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from goldspan.mappers.dialects.reading.evidence_reading import evidence_of
 from goldspan.mappers.span_facts import NO_EVIDENCE, RequestEvidence, ResultEvidence, Role, SpanEvidence, value_digest
-from goldspan.mappers.spans import DecodedSpan
+from goldspan.mappers.spans import DecodedSpan, EventView
 
 ARGUMENTS = {"city": "Paris", "days": 3}
 SCHEMA = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {}}}}
@@ -51,6 +51,33 @@ def evidence(attributes: dict[str, Any], role: Role | None = Role.MODEL) -> Span
 def test_requests_are_seen_in_every_shape(attributes: dict[str, Any]) -> None:
     found = evidence(attributes)
     assert found.requests == (REQUEST,)
+
+
+def test_messages_in_events_are_seen_whatever_their_names() -> None:
+    held = {"x.prompt": [QUESTION, ASKING, ANSWER], "x.completion": [ASKING]}
+    events = tuple(EventView(key, {key: json.dumps(value)}) for key, value in held.items())
+    found = evidence_of(DecodedSpan("1" * 32, "2" * 16, events=events), Role.MODEL)
+    assert (found.requests, found.continues) == ((REQUEST,), True)
+
+
+def test_a_request_may_be_the_text_of_a_message_that_has_its_id() -> None:
+    text = json.dumps({"name": "get_weather", "arguments": json.dumps(ARGUMENTS)})
+    asking = {"role": "assistant", "tool_call_id": "c1", "content": text}
+    assert evidence({"any.output": json.dumps([asking])}).requests == (REQUEST,)
+    assert evidence({"any.output": json.dumps([{**asking, "content": '{"name": "get_weather"}'}])}).requests == ()
+
+
+@pytest.mark.parametrize(("content", "answers"), [("", False), ("21.5 degrees.", True)])
+def test_a_message_with_a_role_alone_is_no_answer(content: str, answers: bool) -> None:
+    said = {"x.completion.0.role": "assistant", **({"x.completion.0.content": content} if content else {})}
+    assert evidence(said).answers is answers
+
+
+@pytest.mark.parametrize(("text", "may_be_user"), [("And tomorrow?", True), ('{"temperature": 21.5}', False)])
+def test_a_text_in_the_users_name_may_be_a_result_where_one_is_awaited(text: str, may_be_user: bool) -> None:
+    found = evidence({"any.input": json.dumps([QUESTION, ASKING, {"role": "user", "content": text}])})
+    assert (found.continues, found.may_be_user) == (True, may_be_user)
+    assert evidence({"any.input": json.dumps([QUESTION, SAID, AGAIN])}).may_be_user is False
 
 
 def test_arguments_tell_a_request_that_has_no_id() -> None:

@@ -17,6 +17,8 @@ from goldspan.scoring.sessions import UserMessages
 
 ASK = {"role": "user", "content": "And to Oslo?"}
 ANSWER = {"role": "assistant", "content": "Two flights."}
+ASKING = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}
+ANSWERED = {"role": "assistant", "parts": [{"type": "tool_call", "name": "f"}, {"type": "tool_call_response"}]}
 TOOL_IN_USERS_NAME = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "2"}]}
 
 
@@ -32,6 +34,9 @@ TOOL_IN_USERS_NAME = {"role": "user", "content": [{"type": "tool_result", "tool_
         ([ASK, ANSWER, {"role": "user", "tool_call_id": "1", "content": "2"}], None),
         ([ASK, ANSWER, {"role": "tool", "tool_call_id": "1", "content": "2"}, {"role": "user", "content": ""}], None),
         ([ASK, ANSWER, {"role": "user", "content": "x" * (1 << 20)}], None),
+        ([ASK, ASKING, {"role": "user", "content": '{"flights": 2}'}], None),
+        ([ASK, ASKING, {"role": "tool", "content": "2"}, ASK], (1, 2)),
+        ([ASK, ANSWERED, ASK], (1, 2)),
     ],
 )
 def test_user_messages_are_counted_where_a_turn_begins(messages: list[Any], counted: tuple[int, int] | None) -> None:

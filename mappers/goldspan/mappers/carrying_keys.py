@@ -23,7 +23,8 @@ _CARRYING = (CALL_WORDS | INPUT_WORDS).union(_SAYING, ("conversation",))
 _TOOL_WORDS = frozenset({"tool", "tools", "toolcall", "functioncall", "llm"})
 _AGENTS_WORDS = (frozenset({"gen", "ai"}), frozenset({"span", "kind"}), frozenset({"span", "type"}))
 _NO_CONTENT = regex(
-    r"(?:http|db|rpc|messaging|graphql|faas|url|net|network|server|client|code|error|exception|thread|process|aws|k8s)\."
+    r"(?:http|db|rpc|messaging|graphql|faas|url|net|network|server|client|error|exception|thread|process|aws|k8s"
+    r"|code(?!\.function\.(?:parameter|return)\.))\."
 )
 OTHER_WORK = regex(r"(?:http|db|rpc|messaging|graphql|faas)\.")
 """How keys of spans begin that are of a request, a database or a queue."""

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from goldspan.mappers.spans import SpanOutline, UndecodedSpan
-from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence
+from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence, loads, read_value
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef, UserMessages
 
 _FIRST = itemgetter(0)
@@ -222,6 +222,8 @@ class SpanEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     """The digest of the message of its error status; none of any other status."""
     sessions: tuple[tuple[str, str], ...] = ()
     """Attributes that hold the id of a session or a conversation by their names, with the id."""
+    may_be_user: bool = False
+    """Its input ends with a text in the user's name where results are awaited, and nothing says which it is."""
 
 
 NO_EVIDENCE = SpanEvidence()
@@ -251,6 +253,27 @@ def _canonical(value: Any, depth: int) -> Any:
     if is_mapping(value):
         return {key: _canonical(inner, depth - 1) for key, inner in value.items() if inner is not None}
     return [_canonical(inner, depth - 1) for inner in value] if is_sequence(value) else value
+
+
+_LITERALS: Mapping[str, bool | None] = {"None": None, "True": True, "False": False}
+
+
+def says_as_texts(held: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    """Say whether arguments are others with some values as texts: `{"days": "3"}` for `{"days": 3}`."""
+    if held == values or value_digest(held) == value_digest(values):
+        return False
+    return all(_says(held.get(key), values.get(key)) for key in held.keys() | values.keys())
+
+
+def _says(held: Any, value: Any) -> bool:
+    if held == value or isinstance(value, str) or not isinstance(held, str):
+        return value_digest(held) == value_digest(value)
+    if held in _LITERALS:
+        return value is _LITERALS[held]
+    try:
+        return value_digest(loads(held)) == value_digest(value)
+    except (ValueError, RecursionError):
+        return value_digest(read_value(held)) == value_digest(value)
 
 
 # What is kept of a span, of many plain ones, and of a log record.

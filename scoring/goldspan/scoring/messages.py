@@ -443,6 +443,8 @@ def _requests(
         found = _read_requests([part for part, kind in zip(parts, kinds, strict=True) if _asks(part, kind)])
     if not found and is_mapping(call := message.get("function_call")):
         found = _read_requests((call,))
+    if not found and "tool_call_id" in message and is_mapping(call := read_value(message.get("content"))):
+        found = _read_requests(({**call, "id": message["tool_call_id"]},)) if "arguments" in call else ()
     return found
 
 
@@ -553,14 +555,17 @@ def _is_failed(held: object) -> bool:
 
 
 _ERROR = re.compile(
-    r"\s*(?:(?:Tool)?(?:Error|Exception)(?::|\s(?:executing|calling|invoking|running|while|in)\b)"
+    r"""\s*(?:"?\{\s*\\*"error\\*"\s*:\s*\\*")?(?:(?:Tool)?(?:Error|Exception)"""
+    r"(?::|\s(?:executing|calling|invoking|running|while|in)\b)"
     r"|Traceback \(most recent call last\)|An (?:internal )?error occurred\b)"
 )
 """How frameworks begin the text that they give a model in the place of the result of a tool that failed."""
 
 
 def begins_as_error(result: object) -> bool:
-    """Say whether a result is the text of a failure, by the words in which frameworks begin one."""
+    """Say whether a result is the text of a failure, or holds nothing else, by the words in which frameworks begin."""
+    if is_mapping(result) and result.keys() == {"error"}:
+        result = result["error"]
     return isinstance(result, str) and _ERROR.match(result) is not None
 
 

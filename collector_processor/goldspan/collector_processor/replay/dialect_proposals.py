@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from goldspan.mappers.assembly.shaped_calls import Places, places_of
+from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.dialects.shape import is_tool_kind, names_session, says_kind, says_tool
 from goldspan.mappers.span_facts import SHAPE, LazySpanFacts, LogFacts, ModelFacts, SpanFacts, ValuePlace
 from goldspan.mappers.spans import SpanView
@@ -83,7 +84,7 @@ class ShapedToolFinder:
         if self._spans_left > 0:
             self._spans_left -= 1
             for key, value in view.attributes.items():
-                is_id = isinstance(value, str) and 0 < len(value) <= _LONGEST_ID
+                is_id = isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and identifier(value) is not None
                 if is_id and (key in self._session_keys or names_session(key)):
                     self._sessions[facts.trace_id][key].add(value)
 

@@ -170,6 +170,9 @@ def _of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> I
         if (later := next(longer, None)) is not None:
             yield _Contradiction("several_user_messages", DoubtedFact.TURNS, [span.ref, later.ref])
             return
+    unclear = [span.ref for span in own[1:] if span.evidence.may_be_user]
+    if unclear:
+        yield _Contradiction("several_user_messages", DoubtedFact.TURNS, unclear)
     yield from _after_an_answer(own, tree_of)
 
 

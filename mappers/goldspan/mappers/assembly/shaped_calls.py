@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from goldspan.mappers.assembly.trace_tree import time_order
 from goldspan.mappers.carrying_keys import is_tool_name, tool_in
 from goldspan.mappers.span_facts import (
+    NO_EVIDENCE,
     SHAPE,
     LazySpanFacts,
     Role,
@@ -34,6 +35,7 @@ from goldspan.mappers.span_facts import (
     joined_context,
     joined_model,
     joined_tool,
+    says_as_texts,
     value_digest,
 )
 from goldspan.scoring.json_values import is_mapping
@@ -103,7 +105,8 @@ def places_of(call: ToolCall, look: SpanLook) -> Places:
     """Return where the span of a call that was read by its shape has what the call is made of."""
     captured = call.capture is Capture.CAPTURED
     same = value_digest(call.arguments) if captured else ""
-    arguments = next((place for place, value in look.objects if captured and value_digest(value) == same), None)
+    equal = (place for place, value in look.objects if captured and value_digest(value) == same)
+    arguments = next((place for place in equal if place.key), None)
     if arguments is None and look.own is not None and (look.own[1].raw == call.arguments or not captured):
         arguments = look.own[0]
     call_id = next((place for place, text in look.texts if text == call.call_id), None)
@@ -145,12 +148,13 @@ class _ShapeReading:
         if written_apart:
             requests = _requests(self.models.values())
             self._asked = _unanswered(requests, tools)
+        between: Mapping[str, SpanFacts] = {}
         if not requests and all(span.look is not None for span in ordered if span.role is Role.MODEL):
             self._read_models(ordered)
             requests = _requests(self.models.values())
             self._asked = _unanswered(requests, tools)
             if tools and not requests:
-                self.models = {}  # a table knows this trace's models, or needs none
+                self.models = between = self._models_between(tools)
         self._complete(tools)
         candidates = [span for span in ordered if self._may_be_call(span) and span.span_id not in written_apart]
         if self._asked:
@@ -158,7 +162,8 @@ class _ShapeReading:
         elif not requests:
             self._take_self_described(candidates, tools)
         self._read_agents()
-        self._correct_models([call.start for call in (*tools, *self.calls.values())])
+        if not between:
+            self._correct_models([call.start for call in (*tools, *self.calls.values())])
 
     def _read_requests_written_apart(self, ordered: Sequence[SpanFacts]) -> Collection[str]:
         """Give models the requests that stand on spans of their own below theirs, and return these spans.
@@ -241,6 +246,23 @@ class _ShapeReading:
                     role=Role.MODEL, dialect=SHAPE, model=look.model, context=look.context
                 )
 
+    def _models_between(self, tools: Sequence[SpanFacts]) -> dict[str, SpanFacts]:
+        """Return the models beside executions that a table read, which divide these into batches (R8).
+
+        Where a table knows the trace's models there are none. What a user said is not read in a part of the messages.
+        """
+        if any(span.role is Role.MODEL for span in self._spans.values()):
+            return {}
+        beside = {span.parent_id for span in tools}
+        found = {
+            span_id: span.changed(
+                model=replace(span.model, new_user_message=None, user_messages=None), evidence=NO_EVIDENCE
+            )
+            for span_id, span in self.models.items()
+            if span.parent_id in beside and span.model is not None
+        }
+        return found if len(found) > 1 else {}  # one alone holds the agent's whole loop
+
     def _complete_model(self, span: SpanFacts) -> None:
         """Add the requests that stand on a model's span and that its table did not read."""
         look = self._looks.get(span.span_id)
@@ -255,7 +277,12 @@ class _ShapeReading:
             for span in ordered
             if span.role in (None, Role.MODEL) and (look := self._looks.get(span.span_id)) and look.model is not None
         }
-        with_output = {span_id: span for span_id, span in speaking.items() if not _is_mute(self._looks[span_id])}
+        loops = {above.span_id for span in ordered if span.tool is not None for above in self._ancestors(span)}
+        with_output = {
+            span_id: span
+            for span_id, span in speaking.items()
+            if span_id not in loops and not _is_mute(self._looks[span_id])
+        }
         return with_output or speaking
 
     # Executions.
@@ -324,8 +351,11 @@ class _ShapeReading:
         """Return the request whose name and arguments a span has."""
         for _, value in look.objects:
             for request in asked.get(value_digest(value), ()):
-                if _name_place(look, request.name) is not None or _is_word_of(request.name, look.name):
+                if _is_named(look, request.name):
                     return request
+        for request in self._asked:
+            if _is_named(look, request.name) and _holds_as_texts(look, request.arguments):
+                return request
         return None
 
     def _call(self, span: SpanFacts, look: SpanLook, request: ToolRequest, call_id: str | None) -> SpanFacts:
@@ -340,8 +370,9 @@ class _ShapeReading:
         if wanted.capture is not Capture.CAPTURED or not is_mapping(wanted.raw):
             return NO_CONTENT if own is None else own[1]
         same, keys = value_digest(wanted.raw), wanted.raw.keys()
-        equal = [value for _, value in look.objects if value_digest(value) == same]
-        for value in equal or [value for _, value in look.objects if value and value.keys() <= keys]:
+        if any(value_digest(value) == same for _, value in look.objects) or _holds_as_texts(look, wanted):
+            return wanted  # some writers leave out what is null
+        for value in (value for _, value in look.objects if value and value.keys() <= keys):
             return Content(dict(value), Capture.CAPTURED)
         found = None if own is None or own[1].capture is not Capture.CAPTURED else own[1].raw
         return Content(found, Capture.CAPTURED) if is_mapping(found) and not keys.isdisjoint(found) else NO_CONTENT
@@ -473,8 +504,19 @@ def _nearest(look: SpanLook, asked: Sequence[ToolRequest]) -> ToolRequest:
 
 def _name_place(look: SpanLook, name: str) -> ValuePlace | None:
     """Return where a span holds this name by itself; None where it does not, or its own name has it."""
+    if look.tool_name is not None and look.tool_name[1] == name:
+        return look.tool_name[0]
     places = (place for place, text in look.texts if text == name)
     return min(places, key=lambda place: (len(place.path), place.event != "", place), default=None)
+
+
+def _is_named(look: SpanLook, name: str) -> bool:
+    return _name_place(look, name) is not None or _is_word_of(name, look.name)
+
+
+def _holds_as_texts(look: SpanLook, arguments: Content) -> bool:
+    wanted = arguments.raw if arguments.capture is Capture.CAPTURED else None
+    return is_mapping(wanted) and any(says_as_texts(value, wanted) for _, value in look.objects)
 
 
 def _is_word_of(name: str, span_name: str) -> bool:

@@ -36,6 +36,7 @@ from goldspan.mappers.span_facts import (
     ToolFacts,
     ToolRequest,
     joined_tool,
+    says_as_texts,
     value_digest,
 )
 from goldspan.scoring.json_values import is_mapping, read_value
@@ -528,10 +529,12 @@ _DEEPEST_ENVELOPE = 3
 
 
 def _wraps(arguments: Content, requested: Content) -> bool:
-    """Return whether recorded arguments are an envelope around those that were requested (R2)."""
+    """Return whether recorded arguments are an envelope around those that were requested, or their texts (R2)."""
     if arguments.capture is not Capture.CAPTURED or requested.capture is not Capture.CAPTURED or not requested.raw:
         return False
     wanted, inner = requested.raw, arguments.raw
+    if is_mapping(inner) and is_mapping(wanted) and says_as_texts(inner, wanted):
+        return True
     for _ in range(_DEEPEST_ENVELOPE):
         if inner == wanted or not is_mapping(inner):
             return False

@@ -106,7 +106,7 @@ def says_tool(text: str) -> bool:
 # How values are wrapped.
 
 _NUMBERED = regex(r"\.\d{1,7}(?:\.|$)")
-_MEMBER = regex(r"((?:.*[._])?(?:inputs|arguments|args|kwargs|outputs|results))\.(?=[^.])")
+_MEMBER = regex(r"((?:.*[._])?(?:inputs|arguments|args|kwargs|function\.parameter|outputs|results))\.(?=[^.])")
 _CUT_REPR = regex(r"[A-Za-z_][\w.]*\(\w+=")
 _NAMED_TEXT = regex(r"(\w+)='([^'\\]{1,200})'")
 
@@ -407,12 +407,20 @@ def _error_of(look: _Look, view: SpanView, returned: MessageResult) -> str | Non
     return look.error or error_of(view, view.attributes, _FAILURES) or ("error" if returned.failed else None)
 
 
+def _may_be_argument(key: object) -> bool:
+    """Say whether an attribute may be an argument by itself: it is named as one, by no namespace and no outcome."""
+    return isinstance(key, str) and _NAME.fullmatch(key) is not None and OUTPUT_WORDS.isdisjoint(words_of(key))
+
+
 def _look_at_values(view: SpanView) -> _Look:
     """Return the looks at each value of a span and of its events, with the messages among them."""
     look = _Look(view.name)
     for key, value in _unflattened(view.attributes).items():
         if isinstance(key, str) and value not in (None, "", [], {}) and not OWN_RESULTS.match(key):  # pyright: ignore
             look.add(key, value)
+    plain = {key: value for key, value in view.attributes.items() if _may_be_argument(key)}
+    if plain:
+        look.objects[ValuePlace("")] = plain
     for event in view.events:
         _look_at_event(look, event)
     for out, messages in look.said.items():
@@ -441,7 +449,7 @@ def _look_at_event(look: _Look, event: EventView) -> None:
     if "exception" in words:
         look.error = look.error or str(attributes.get("exception.message") or "exception")
         return
-    if name in model_messages.INPUT_EVENTS or name == model_messages.CHOICE:
+    if name in model_messages.MESSAGE_EVENTS:
         message = model_messages.event_message(event)
         look.said.setdefault(name == model_messages.CHOICE, []).append(message)
         if role_of(message) == "tool":  # on a tool's own span these are what it was called with, and what it returned
@@ -506,7 +514,7 @@ BY_SHAPE = DialectTable(
     session_keys=(
         *("lmnr.association.properties.session_id", "langwatch.thread.id", "scope.agentic.session"),
         *("judgment.session_id", "respan.threads.thread_identifier", "respan.sessions.session_identifier"),
-        *("mirascope.ops.session.id", "confident.trace.thread_id"),
+        *("mirascope.ops.session.id", "confident.trace.thread_id", "netra.session_id"),
     ),
     sessions_inside=(Source("metadata", take=_session_in_metadata),),
     extra_markers=frozenset(

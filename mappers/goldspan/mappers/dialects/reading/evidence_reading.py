@@ -44,8 +44,10 @@ _SPEAKING = frozenset(
 """Words of keys under which messages may stand."""
 _IN = frozenset({"input", "inputs", "prompt", "prompts", "request"})
 _NO_MESSAGES = frozenset({"tools", "functions", "definitions", "metadata", "usage", "schema", "config", "invocation"})
-_NO_OBJECT = frozenset({"id", "ids", "model", "tokens", "temperature", "reason", "reasons", "count", "type", "seed"})
-"""Last words of keys of plain values, which need not be decoded."""
+_NO_OBJECT = frozenset(
+    {"id", "ids", "model", "tokens", "temperature", "reason", "reasons", "count", "type", "seed", "role"}
+)
+"""Last words of keys of plain values, which need not be decoded and are no answer."""
 _ERROR = frozenset({"error", "exception", "failure"})
 _SESSION = frozenset({"session", "conversation", "thread"})
 _NO_SESSION = frozenset({"mcp", "transport", "parent", "user", "name"})
@@ -77,7 +79,7 @@ class _Key(NamedTuple):
     leaf: str = ""
 
 
-def _says_out(words: frozenset[str], last: Sequence[str]) -> bool:
+def _says_out(words: frozenset[str], last: Iterable[str]) -> bool:
     """Say whether words are of what came out of a model or a tool, and not of its type or its count."""
     return not words.isdisjoint(OUTPUT_WORDS) and words.isdisjoint(_IN) and _NO_OBJECT.isdisjoint(last)
 
@@ -90,7 +92,7 @@ def _read_key(key: str) -> _Key | None:
     in_order = [word.lower() for word in _WORD.findall(base)]
     words = frozenset(in_order)
     found = _Key(
-        out=_says_out(words, in_order[-1:]),
+        out=_says_out(words, {*in_order[-1:], *(word.lower() for word in _WORD.findall(key)[-1:])}),
         arguments=not words.isdisjoint(INPUT_WORDS) and words.isdisjoint(OUTPUT_WORDS),
         error=not words.isdisjoint(_ERROR),
         outcome="outcome" in words,
@@ -212,14 +214,24 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
     if lists:
         values = _with_lists(values, lists, attributes)
     given_to, said = values
-    results, continues, users = _input(given_to) if given else ((), None, None)
+    ended = _input(given_to) if given else _Input()
     if not given:
         said = [one for one in said if not isinstance(one, str) or _is_transcript(one)]
     requests = _requests(said)
-    answers = bool(texts or said)
+    answers = bool(texts) or not all(map(model_messages.says_nothing, said))
     asks_in_text = not requests and any(mark in text[:_LONGEST_RESULT] for text in texts for mark in _ASKING_TEXTS)
     ends = _first_and_last_user(given_to) if requests and given else ()
-    return SpanEvidence(requests, results, continues, users, ends, answers, asks_in_text, sessions=tuple(sessions))
+    return SpanEvidence(
+        requests,
+        ended.results,
+        ended.continues,
+        ended.users,
+        ends,
+        answers,
+        asks_in_text,
+        sessions=tuple(sessions),
+        may_be_user=ended.may_be_user,
+    )
 
 
 _ASKING_TEXTS = ("Action Input:", "next_tool_name", "<tool_call>", "<function_calls>", "<function=")
@@ -232,6 +244,11 @@ def _add_events(values: tuple[list[Any], list[Any]], span: SpanView) -> None:
         (model_messages.input_events(span, NO_ATTRIBUTES), model_messages.output_events(span, NO_ATTRIBUTES))
     ):
         values[out].extend((messages,) if messages is not None else ())
+    for event in span.events:
+        for key, value in event.attributes.items() if event.name not in model_messages.MESSAGE_EVENTS else ():
+            says = _read_key(f"{event.name}.{key}")
+            if says is not None and says.messages and not says.list and isinstance(value, str) and may_be_object(value):
+                values[says.out].append(value)
 
 
 def _with_lists(
@@ -279,7 +296,16 @@ def _asked(request: MessageRequest, response: int) -> RequestEvidence:
     return RequestEvidence(request.name, request.call_id or None, value_digest(arguments), names, response)
 
 
-def _input(given: Sequence[Any]) -> tuple[tuple[ResultEvidence, ...], bool | None, tuple[str, ...] | None]:
+class _Input(NamedTuple):
+    """What the messages since the model's last one say."""
+
+    results: tuple[ResultEvidence, ...] = ()
+    continues: bool | None = None
+    users: tuple[str, ...] | None = None
+    may_be_user: bool = False
+
+
+def _input(given: Sequence[Any]) -> _Input:
     for messages in given:
         end = tuple(model_messages.since_the_model(messages))
         if not any([message.role for message in end]):  # noqa: C419 - two or three messages: a generator costs more
@@ -287,8 +313,13 @@ def _input(given: Sequence[Any]) -> tuple[tuple[ResultEvidence, ...], bool | Non
         last = [bool(one.results) for one in end if one.results or one.role == "user"]
         continues = last[0] if last else None
         results = tuple([_result(result) for message in reversed(end) for result in message.results])
-        return results, continues, users_in(messages) if continues is False else None
-    return (), None, None
+        may_be_user = any(
+            message.role == "user" and not result.call_id and not may_be_object(result_text(result))
+            for message in end
+            for result in message.results
+        )
+        return _Input(results, continues, users_in(messages) if continues is False else None, may_be_user)
+    return _Input()
 
 
 def _first_and_last_user(given: Sequence[Any]) -> tuple[str, ...]:
@@ -316,7 +347,7 @@ def users_in(messages: object) -> tuple[str, ...] | None:
     is_free = True
     for message in history:
         if message.role == "assistant":
-            is_free = not message.requests
+            is_free = not model_messages.awaits_results(message)
         elif message.role == "tool" or message.results:
             is_free = False
         elif message.role == "user":

@@ -29,6 +29,7 @@ from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence, read_
 from goldspan.scoring.messages import (
     Message,
     MessageRequest,
+    MessageResult,
     message_of,
     parts_within,
     raw_messages,
@@ -77,6 +78,8 @@ INPUT_EVENTS = {
     "gen_ai.tool.message": "tool",
 }
 """Events of a model's input, with the role of each message."""
+MESSAGE_EVENTS = frozenset({CHOICE, *INPUT_EVENTS})
+"""Events that are a message each."""
 
 
 def event_messages(events: Sequence[EventView]) -> LazyMessages[EventView]:
@@ -290,10 +293,32 @@ def since_the_model(messages: object) -> Iterable[Message]:
 
 
 def _since_the_model(messages: object) -> Iterator[Message]:
+    following: Message | None = None
+    is_whole = getattr(messages, "whole", True)
     for raw in newest_first(messages):
-        if role_of(raw) == "assistant":
+        awaited = role_of(raw) == "assistant"
+        if following is not None:
+            yield _answering(following, raw) if awaited and is_whole else following
+        if awaited:
             return
-        yield message_of(raw)
+        following = message_of(raw)
+    if following is not None:
+        yield following
+
+
+def _answering(message: Message, asking: Mapping[str, Any]) -> Message:
+    """Return the message behind a model's last one: a result, if that asked for tools and nothing else answers it.
+
+    Providers accept none of a user there. Some writers leave out what marks a result.
+    """
+    if message.role == "user" and not message.results and awaits_results(message_of(asking)):
+        return Message("user", results=(MessageResult(content=message.text),))
+    return message
+
+
+def awaits_results(message: Message) -> bool:
+    """Say whether a message asks for tools and does not hold what they answered."""
+    return bool(message.requests) and not message.results
 
 
 @lru_cache(8)
