@@ -249,6 +249,18 @@ class TestCalls:
         assert ("read_twice" in doubts(outer, inner)) is twice
 
 
+@pytest.mark.parametrize(
+    ("args", "doubted"),
+    [({"days": "3", "note": "None"}, True), ({"days": "3"}, False), ({"days": 3, "note": "None"}, False)],
+)
+def test_arguments_that_a_writer_made_texts(args: dict[str, Any], doubted: bool) -> None:
+    call = ran("a", 2, "f", args, None, evidence={"failed": False}).changed(dialect="shape")
+    assert set(doubts(call)) == ({"arguments_as_texts"} if doubted else set())
+    asked = speaking("m", 1, requests=asks(("f", args, None)))
+    assert doubts(asked, call) == {}, "the model asked for texts"
+    assert doubts(call.changed(dialect="otel_genai")) == {}
+
+
 class TestTurns:
     def test_a_turn_with_two_messages_of_the_user(self) -> None:
         assert "several_user_messages" in doubts(speaking("m", 1, users=("a",)), speaking("n", 5, users=("a", "b")))

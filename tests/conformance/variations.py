@@ -240,7 +240,7 @@ def judged(source: Original, label: str, found: Reading, documents: Sequence[Doc
     if not found.turns and source.expected.turns:
         return Case(source.name, label, BLIND)
     wrong = differences(source.expected, found)
-    if wrong and "session" in found.doubts:
+    if wrong and ("session" in found.doubts or not any(turn.session for turn in found.turns)):
         wrong &= differences(source.expected, joined_as(source.expected, found))
     if wrong and found.doubts & _DECIDING:
         return Case(source.name, label, HONEST, doubts=doubts)

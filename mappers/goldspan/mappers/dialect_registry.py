@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
-from goldspan.mappers.carrying_keys import OWN_RESULTS
+from goldspan.mappers.carrying_keys import OWN_RESULTS, tool_in
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
 from goldspan.mappers.dialects.reading.evidence_reading import evidence_of
 from goldspan.mappers.dialects.reading.log_records import EVALUATIONS, digest, event_name
@@ -120,7 +120,9 @@ def _declared(reading: Reading | LogReading) -> Content:
 def _joined_tool(tools: Sequence[ToolFacts]) -> ToolFacts:
     """Return what dialects say together of a span; one of them is enough to tell that it is no call (R5)."""
     pseudo, merged = any(tool.pseudo for tool in tools), any(tool.merged for tool in tools)
-    return replace(joined_tool(tools), pseudo=pseudo, merged=merged, evidence=())
+    bare = tool_in(tools[0].name)  # a dialect without the attribute that has the name has the span's
+    name = bare if any(tool.name == bare for tool in tools) else tools[0].name
+    return replace(joined_tool(tools), name=name, pseudo=pseudo, merged=merged, evidence=())
 
 
 # The registry turns a span into its facts by all dialects (R1). It never raises, whatever the span holds.

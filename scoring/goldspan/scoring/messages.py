@@ -98,7 +98,7 @@ def message_of(raw: Mapping[str, Any]) -> Message:
 
 
 _UNWRITTEN = (MessageResult(),)
-"""What a message in the user's name that says nothing is: LiteLLM writes results of the Responses API so."""
+"""What a message in the user's name that says nothing is: some writers write results so, as LiteLLM."""
 _PLAIN_KEYS = frozenset({"role", "parts", "finish_reason"})
 _REQUEST_KEYS = frozenset({"type", "id", "name", "arguments"})
 _ANSWER_KEYS = frozenset({"type", "id", "response"})
@@ -365,15 +365,19 @@ def _text_of(parts: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([text for part in parts if (text := _text(part))])
 
 
+_NO_TEXT = "[non_text_content]"
+"""What ADK for TypeScript writes in the place of a request or a result."""
+
+
 def _is_empty(part: Mapping[str, Any]) -> bool:
-    return part.get("type") == "text" and part.get("content") == ""
+    return (part.get("type") == "text" and part.get("content") == "") or part.get("text") == _NO_TEXT
 
 
 def _text(part: Mapping[str, Any]) -> str:
     if part.get("type") in _TEXTS:
         for key in ("content", "text"):
             if isinstance(text := part.get(key), str):
-                return text
+                return "" if text == _NO_TEXT else text
     return ""
 
 

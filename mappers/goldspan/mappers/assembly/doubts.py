@@ -10,6 +10,7 @@ So what was not recorded, or what a dialect leaves out on purpose, is no contrad
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -30,6 +31,7 @@ from goldspan.mappers.span_facts import (
     value_digest,
 )
 from goldspan.scoring.json_values import is_mapping
+from goldspan.scoring.patterns import regex
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Doubt, DoubtedFact, SpanRef, ToolCall
 
 TreeOf = Callable[[SpanFacts], TraceTree]
@@ -558,6 +560,8 @@ def _of_arguments(
         if ask is None and made[call.name] == 1 and len(asked_by_name.get(call.name, ())) == 1:
             [ask] = asked_by_name[call.name]
         yield from _of_arguments_of(call, ask if ask is not None and ask.request.names else None, executed)
+        if ask is None and call.dialect == SHAPE and _are_texts_of_values(call, asked):
+            yield _Contradiction("arguments_as_texts", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
 
 
 def _of_arguments_of(
@@ -590,6 +594,18 @@ def _is_envelope(arguments: Mapping[str, object]) -> bool:
     key = next((key for key in ("kwargs", "input", "arguments") if is_mapping(arguments.get(key))), "")
     others = [value for name, value in arguments.items() if name != key]
     return bool(key and (others or key == "kwargs")) and all(one in ([], {}, (), None, True, False) for one in others)
+
+
+_TEXTS_OF_VALUES = regex(r"None|True|False|null|true|false|-?\d+\.\d+|\{.*\}|\[.*\]", re.DOTALL)
+
+
+def _are_texts_of_values(call: ToolCall, asked: Sequence[_Asked]) -> bool:
+    """Say whether all arguments are texts, one reads as the text of another value, and no model asked for it so."""
+    arguments = call.arguments or {}
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    if len(texts) < len(arguments) or not any(map(_TEXTS_OF_VALUES.fullmatch, texts)):
+        return False
+    return all(one.request.arguments != value_digest(arguments) for one in asked)
 
 
 def _of_batches(

@@ -22,7 +22,6 @@ from msgspec.structs import replace
 from goldspan.mappers.assembly.trace_tree import time_order
 from goldspan.mappers.carrying_keys import is_tool_name, tool_in
 from goldspan.mappers.span_facts import (
-    NO_EVIDENCE,
     SHAPE,
     LazySpanFacts,
     Role,
@@ -154,7 +153,7 @@ class _ShapeReading:
             requests = _requests(self.models.values())
             self._asked = _unanswered(requests, tools)
             if tools and not requests:
-                self.models = between = self._models_between(tools)
+                self.models = between = self._models_between()
         self._complete(tools)
         candidates = [span for span in ordered if self._may_be_call(span) and span.span_id not in written_apart]
         if self._asked:
@@ -246,22 +245,19 @@ class _ShapeReading:
                     role=Role.MODEL, dialect=SHAPE, model=look.model, context=look.context
                 )
 
-    def _models_between(self, tools: Sequence[SpanFacts]) -> dict[str, SpanFacts]:
+    def _models_between(self) -> dict[str, SpanFacts]:
         """Return the models beside executions that a table read, which divide these into batches (R8).
 
-        Where a table knows the trace's models there are none. What a user said is not read in a part of the messages.
+        There are none where a table knows the trace's models, and one alone holds the agent's whole loop.
         """
         if any(span.role is Role.MODEL for span in self._spans.values()):
             return {}
-        beside = {span.parent_id for span in tools}
         found = {
-            span_id: span.changed(
-                model=replace(span.model, new_user_message=None, user_messages=None), evidence=NO_EVIDENCE
-            )
+            span_id: span
             for span_id, span in self.models.items()
-            if span.parent_id in beside and span.model is not None
+            if not any(above.tool is not None for above in self._ancestors(span))
         }
-        return found if len(found) > 1 else {}  # one alone holds the agent's whole loop
+        return found if len(found) > 1 else {}
 
     def _complete_model(self, span: SpanFacts) -> None:
         """Add the requests that stand on a model's span and that its table did not read."""
