@@ -159,6 +159,17 @@ class TestCalls:
         [session] = assemble([span for turn in turns for span in turn])
         assert [one.code for one in session.turns[1].doubts] == ["ran_in_another_turn"] * doubted
 
+    @pytest.mark.parametrize(("args", "doubted"), [(X, True), (Y, False)])
+    def test_a_request_whose_execution_has_no_id(self, args: dict[str, Any], doubted: bool) -> None:
+        ran_before = tool("t1", "a", "r1", name="f", args=X, start=1, facts={"result": captured("done")})
+        asking = [
+            model("t2", "m", "r2", requests=(("f", args, "c1"),), start=6),
+            model("t2", "n", "r2", answered={"c1": False}, start=8),
+        ]
+        turns = [agent("t1", "r1", start=0, session="s"), ran_before, agent("t2", "r2", start=5, session="s"), *asking]
+        [session] = assemble(turns)
+        assert [one.code for one in session.turns[1].doubts] == ["ran_in_another_turn"] * doubted
+
     @pytest.mark.parametrize(("agent_name", "start", "doubted"), [("f", 5, True), ("f", 12, False), ("g", 5, False)])
     def test_an_agent_that_another_turn_called(self, agent_name: str, start: float, doubted: bool) -> None:
         caller = [agent("t1", "r1", start=0, end=10, session="s"), tool("t1", "a", "r1", name="f", start=1, end=9)]
@@ -264,6 +275,14 @@ def test_arguments_that_a_writer_made_texts(args: dict[str, Any], doubted: bool)
 class TestTurns:
     def test_a_turn_with_two_messages_of_the_user(self) -> None:
         assert "several_user_messages" in doubts(speaking("m", 1, users=("a",)), speaking("n", 5, users=("a", "b")))
+
+    @pytest.mark.parametrize(("continues", "doubted"), [(None, True), (False, False)])
+    def test_one_more_message_of_the_user_where_their_order_is_unknown(
+        self, continues: bool | None, doubted: bool
+    ) -> None:
+        later = speaking("n", 5, users=("a", "b"), continues=continues)
+        found = doubts(speaking("m", 1, users=("b",), continues=False), later)
+        assert ("several_user_messages" in found) is doubted
 
     def test_a_text_in_the_users_name_that_may_be_a_result(self) -> None:
         waiting = {"continues": True, "may_be_user": True}

@@ -96,6 +96,11 @@ class TestInput:
         records = [said(kind, text, time) for kind, text in kinds]
         assert ends(*records) == expected
 
+    def test_how_many_messages_users_wrote_is_true_in_any_order(self) -> None:
+        users = [said(USER, text, users=(text,)) for text in ("b", "a")]
+        found = joined(*users, said(TOOL, "c-1")).evidence
+        assert (found.continues, found.users) == (None, ("a", "b"))
+
     def test_an_error_among_several_answers_wins(self) -> None:
         failed = said(TOOL, "c1", 4, model=ModelFacts(answered={"c1": True}, new_user_message=False))
         span = joined(said(TOOL, "c1", 3), failed, said(TOOL, "c2", 5))

@@ -125,3 +125,29 @@ def test_the_execution_of_a_request_is_known_by_arguments_however_written(attrib
         [call] = session.calls
         assert (call.name, call.arguments) == ("book", BOOKING)
         assert (call.requested, call.error) == (not ran, "full" if ran else None)
+
+
+def test_pieces_of_an_answer_are_no_models_of_their_own() -> None:
+    asked = [{"toolCallId": call_id, "toolName": "book", "args": {"seat": n}} for n, call_id in enumerate(("c1", "c2"))]
+    given = json.dumps([{"role": "user", "content": "Two seats"}])
+    step = Span({"x.input": given, "x.output": json.dumps({"toolCalls": asked})}, span_id="a" * 16, end=9_000)
+    pieces = [
+        Span({"x.output": json.dumps(one)}, span_id=f"b{n}" * 8, parent_id=step.span_id, start=1_100 + n, end=1_200 + n)
+        for n, one in enumerate(asked)
+    ]
+    runs = [
+        Span(
+            {"x.kind": "tool", "x.tool.call.id": one["toolCallId"], "x.arguments": json.dumps(one["args"])},
+            name="book",
+            span_id=f"c{n}" * 8,
+            parent_id=step.span_id,
+            start=2_000 + 100 * n,
+            end=2_050 + 100 * n,
+        )
+        for n, one in enumerate(asked)
+    ]
+    [session] = assemble(map(DialectRegistry().read, (step, *pieces, *runs)))
+    assert [(call.call_id, call.requested, call.batch) for call in session.calls] == [
+        ("c1", False, 1),
+        ("c2", False, 1),
+    ]

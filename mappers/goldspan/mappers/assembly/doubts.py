@@ -25,6 +25,7 @@ from goldspan.mappers.span_facts import (
     RequestEvidence,
     ResultEvidence,
     Role,
+    SpanEvidence,
     SpanFacts,
     ToolFacts,
     ToolRequest,
@@ -168,7 +169,7 @@ def _of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> I
     told = [span for span in own if span.evidence.users]
     for index, span in enumerate(told):
         mine = span.evidence.users or ()
-        longer = (one for one in told[index + 1 :] if _goes_on(mine, one.evidence.users or ()))
+        longer = (one for one in told[index + 1 :] if _goes_on(mine, one.evidence))
         if (later := next(longer, None)) is not None:
             yield _Contradiction("several_user_messages", DoubtedFact.TURNS, [span.ref, later.ref])
             return
@@ -253,8 +254,11 @@ def _answers_others(own: Sequence[SpanFacts]) -> bool:
     return any(one.call_id not in asked for one in own[0].evidence.results)
 
 
-def _goes_on(earlier: tuple[str, ...], later: tuple[str, ...]) -> bool:
-    return len(later) > len(earlier) and later[: len(earlier)] == earlier
+def _goes_on(earlier: tuple[str, ...], evidence: SpanEvidence) -> bool:
+    """Say whether users said something more. The order of messages is unknown where nothing tells how an input ends."""
+    later = evidence.users or ()
+    begins = later[: len(earlier)] == earlier or (evidence.continues is None and not Counter(earlier) - Counter(later))
+    return len(later) > len(earlier) and begins
 
 
 def _is_inside_tool(span: SpanFacts, tree_of: TreeOf) -> bool:

@@ -87,6 +87,8 @@ def _evidence(span: SpanFacts, model: ModelFacts, records: Sequence[LogFacts]) -
     answered = sorted((model.answered or {}).items())
     results = tuple(ResultEvidence(call_id, failed=failed or None) for call_id, failed in answered)
     users = _users(records) if model.new_user_message else None
+    if model.new_user_message is None:  # the order of messages is not known, only their number
+        users = tuple(sorted(_users(records))) or None
     continues = None if model.new_user_message is None else not model.new_user_message
     return replace(own, requests=requests, results=results, continues=continues, users=users, answers=bool(requests))
 

@@ -200,13 +200,13 @@ def _doubt(code: str, fact: DoubtedFact, calls: Sequence[ToolCall]) -> Doubt:
 
 
 def _halves(call: ToolCall) -> Iterator[tuple[str, str, str]]:
-    """Yield what a call is noted under: as asked for, as begun without a result, as ran. Only ids tell that it ran."""
+    """Yield what a call is noted under: as asked for, as begun without a result, as ran."""
     mark = call.call_id or value_digest(call.arguments)
     if call.requested:
         yield "asked", mark, call.name
     elif call.error is None and call.result.capture is Capture.NOT_CAPTURED and _is_marked(call):
         yield "begun", mark, call.name
-    if call.call_id and not call.requested:
+    if not call.requested and _is_marked(call):
         yield "ran", mark, call.name
 
 
@@ -219,6 +219,7 @@ def _other_halves(call: ToolCall) -> Iterator[tuple[str, str, str]]:
     mark = call.call_id or value_digest(call.arguments)
     if call.requested:
         yield "ran", mark, call.name
+        yield "ran", value_digest(call.arguments), call.name  # its execution may have no id
         return
     yield "asked", mark, call.name
     if call.result.capture is Capture.CAPTURED:

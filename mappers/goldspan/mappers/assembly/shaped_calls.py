@@ -231,9 +231,9 @@ class _ShapeReading:
     def _read_models(self, ordered: Sequence[SpanFacts]) -> None:
         """Read the innermost spans with a conversation; of what one lacks, the only span around it may have it."""
         speaking = self._speaking(ordered)
-        around = {above.span_id for span in speaking.values() for above in self._ancestors(span)}
+        around = self._around(speaking.values())
         read = [span for span in ordered if span.role is Role.MODEL]
-        beside = {above.span_id for span in read for above in (span, *self._ancestors(span))}
+        beside = {span.span_id for span in read} | self._around(read)
         for span_id, span in speaking.items():
             look = self._looks[span_id]
             if span.role is Role.MODEL:
@@ -273,13 +273,29 @@ class _ShapeReading:
             for span in ordered
             if span.role in (None, Role.MODEL) and (look := self._looks.get(span.span_id)) and look.model is not None
         }
-        loops = {above.span_id for span in ordered if span.tool is not None for above in self._ancestors(span)}
+        speaking = {span_id: span for span_id, span in speaking.items() if not self._is_part(span)}
+        tools = (span for span in ordered if span.tool is not None)
+        loops = self._around(tools) & self._around(speaking.values())  # what is around a model and a tool is neither
         with_output = {
             span_id: span
             for span_id, span in speaking.items()
             if span_id not in loops and not _is_mute(self._looks[span_id])
         }
         return with_output or speaking
+
+    def _is_part(self, span: SpanFacts) -> bool:
+        """Say whether a span that was given nothing repeats requests of one above it, as a piece of its answer."""
+        own = self._looks[span.span_id].model
+        if own is None or own.new_user_message is not None or not own.requests:
+            return False
+        mine = {(one.call_id, one.name) for one in own.requests}
+        models = (look.model for above in self._ancestors(span) if (look := self._looks.get(above.span_id)) is not None)
+        return any(
+            model is not None
+            and model.new_user_message is not None
+            and mine <= {(one.call_id, one.name) for one in model.requests}
+            for model in models
+        )
 
     # Executions.
 
@@ -331,7 +347,7 @@ class _ShapeReading:
         """Take the spans that are written like the executions of requests: not all that ran was asked for (R3)."""
         found = list(self.calls.values())
         ways = {_way(self._looks[span.span_id]) for span in found if span.span_id in self._looks}
-        around = {above.span_id for span in found for above in self._ancestors(span)}
+        around = self._around(found)
         for span in candidates:
             look = self._looks[span.span_id]
             if span.span_id in self.calls or span.span_id in around or not look.of_tool or _way(look) not in ways:
@@ -403,7 +419,7 @@ class _ShapeReading:
         Beside executions that tables read, only those inside of one that lacks arguments, or around it.
         """
         bare = {one.span_id: one for one in tools if one.tool and one.tool.arguments.capture is Capture.NOT_CAPTURED}
-        around = {above.span_id for one in bare.values() for above in self._ancestors(one)}
+        around = self._around(bare.values())
         for span in candidates:
             look = self._looks[span.span_id]
             inside = any(above.span_id in bare for above in self._ancestors(span))
@@ -422,6 +438,9 @@ class _ShapeReading:
         name = "" if call.tool is None or not call.tool.error else call.tool.name
         before = (one.tool for one in self.calls.values() if one.start <= call.start)
         return any(tool is not None and tool.error and name == f"{tool.name}_error" for tool in before)
+
+    def _around(self, spans: Iterable[SpanFacts]) -> set[str]:
+        return {above.span_id for span in spans for above in self._ancestors(span)}
 
     def _ancestors(self, span: SpanFacts) -> Iterator[SpanFacts]:
         for _ in range(_MOST_ANCESTORS):

@@ -112,8 +112,8 @@ _MAX_DIGITS_BITS = 512
 def identifier(value: object) -> str | None:
     """Return an id as text. Whole numbers are ids; blank texts, what stands for a hidden one, other types are not."""
     if isinstance(value, str):
-        is_told = value and not value.isspace() and not is_redacted(value)
-        return str.__str__(value) if is_told else None  # plain text, whatever its class
+        text = str.__str__(value)  # plain text, whatever its class
+        return text if text and not text.isspace() and not is_redacted(text) else None
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _MAX_DIGITS_BITS:
         return str(value)
     return None
