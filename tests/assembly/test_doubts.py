@@ -272,6 +272,11 @@ def test_arguments_that_a_writer_made_texts(args: dict[str, Any], doubted: bool)
     assert doubts(call.changed(dialect="otel_genai")) == {}
 
 
+def test_requests_that_another_writer_repeats_without_their_ids() -> None:
+    spans = [speaking("m", 1, requests=asks(("f", X, None))), speaking("n", 1, requests=asks(("f", X, "c1")))]
+    assert doubts(*spans, ran("a", 2, "f", X, None, evidence={"failed": False})) == {}
+
+
 class TestTurns:
     def test_a_turn_with_two_messages_of_the_user(self) -> None:
         assert "several_user_messages" in doubts(speaking("m", 1, users=("a",)), speaking("n", 5, users=("a", "b")))
@@ -334,6 +339,22 @@ class TestTurns:
         assert doubts(one, other, *calls) == ({"several_conversations": ()} if doubted else {})
         own = agent("t", "x", "root", start=4, end=9)
         assert doubts(one, own, other.changed(parent_id="x"), *calls) == {}, "an agent of its own"
+
+    @pytest.mark.parametrize(("task", "doubted"), [("Book it", False), ("Cancel it", True)])
+    def test_an_agent_that_is_a_tool_is_told_what_a_model_asked_it(self, task: str, doubted: bool) -> None:
+        asked = {"task": task}
+        one = model(
+            "t",
+            "m",
+            "root",
+            requests=(("clerk", asked, "c1"),),
+            start=1,
+            evidence=SpanEvidence(asks(("clerk", asked, "c1")), first_and_last_user=("a", "a")),
+        )
+        told = (value_digest("Book it"),) * 2
+        other = speaking("n", 3, requests=asks(("f", Y, "c2")), first_and_last_user=told)
+        found = doubts(one, other, ran("a", 2, "clerk", asked, "c1"), ran("b", 6, "f", Y, "c2"))
+        assert found == ({"several_conversations": ()} if doubted else {})
 
     def test_an_agent_alone_around_what_ran_beside_it(self) -> None:
         records = [

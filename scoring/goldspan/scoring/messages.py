@@ -568,7 +568,7 @@ _ERROR = re.compile(
 
 def begins_as_error(result: object) -> bool:
     """Say whether a result is the text of a failure, or holds nothing else, by the words in which frameworks begin."""
-    if is_mapping(result) and result.keys() == {"error"}:
+    if is_mapping(result) and len(result) == 1 and "error" in result:
         result = result["error"]
     return isinstance(result, str) and _ERROR.match(result) is not None
 

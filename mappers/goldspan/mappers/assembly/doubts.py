@@ -135,18 +135,19 @@ def _together(found: Iterable[_Contradiction], dialects: Mapping[SpanRef, str]) 
 def _asked(models: Sequence[SpanFacts], tree_of: TreeOf) -> list[_Asked]:
     """Return every request once: nested spans of one model call repeat it, and so do two instrumentations.
 
-    Some models number the calls of each response anew, so that an id repeats with other arguments.
+    Some models number the calls of each response anew, so that an id repeats with other arguments. Of two
+    instrumentations one may write no ids, so that requests that have them are noted first.
     """
     asked: list[_Asked] = []
     ids: set[tuple[str, str]] = set()
-    nameless: set[tuple[str, str]] = set()
-    for span in models:
+    seen: set[tuple[str, str]] = set()
+    for span in sorted(models, key=lambda one: any(not request.call_id for request in one.evidence.requests)):
         requests = span.evidence.requests
         if not requests or any(above.evidence.requests for above in tree_of(span).models_around(span.span_id)):
             continue
         without = [(one.name, one.arguments) for one in requests if not one.call_id]
-        repeated = bool(without) and nameless.issuperset(without)
-        nameless.update(without)
+        repeated = bool(without) and seen.issuperset(without)
+        seen.update((one.name, one.arguments) for one in requests)
         for one in requests:
             if (one.call_id, one.arguments) in ids if one.call_id else repeated:
                 continue
@@ -406,9 +407,16 @@ def _of_conversations(models: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[
         if not span.evidence.requests or not ends:
             continue
         earlier = before.setdefault(runner_of(span, tree_of(span)), span)
-        if set(ends).isdisjoint(earlier.evidence.first_and_last_user):
+        if set(ends).isdisjoint((*earlier.evidence.first_and_last_user, *_handed_on(models))):
             yield _Contradiction("several_conversations", DoubtedFact.TURNS, [earlier.ref, span.ref])
             return
+
+
+def _handed_on(models: Sequence[SpanFacts]) -> Iterator[str]:
+    """Yield digests of the texts that models passed to tools: an agent that is a tool is told one as if by a user."""
+    asked = (request.arguments.raw for span in models if span.model is not None for request in span.model.requests)
+    for arguments in filter(is_mapping, asked):
+        yield from (value_digest(text.strip()) for text in arguments.values() if isinstance(text, str))
 
 
 def _of_order(
