@@ -23,7 +23,9 @@ from goldspan.scoring.grounding.quantities import as_number
 from goldspan.scoring.grounding.words import number_word, words_of
 from goldspan.scoring.patterns import regex
 
-PEOPLE_COUNTED = frozenset(("passengers", "guests", "people", "persons", "adults", "travelers", "party", "seats"))
+PEOPLE_COUNTED = frozenset(
+    ("passengers", "guests", "people", "persons", "adults", "travelers", "party", "seats", "places", "tickets", "spots")
+)
 """Words in the names of parameters that count people."""
 _COMPANIONS = frozenset((
     "wife", "husband", "partner", "girlfriend", "boyfriend", "missus", "hubby", "spouse", "child", "children", "kid",

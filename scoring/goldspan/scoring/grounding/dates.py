@@ -63,6 +63,8 @@ _BEFORE_HOURS = ("at", "by", "around", "about", "from", "until", "till", "to", "
 _AFTER_HOURS = ("am", "pm", "m", "clock", "oclock", "morning", "afternoon", "evening", "night")
 _AROUND_HOURS = frozenset((*_BEFORE_HOURS, *_AFTER_HOURS))
 _PART_OF_DAY = regex(r"\s*(?:o'?clock|(?:in the|at|this) (?:morning|afternoon|evening|night))\b")
+_UNTIL_A_TIME = regex(r" (?:to|till?|until) (?:a )?(?:quarter|half|noon|midnight|\d{1,2}[:.]\d\d)\b")
+"""After an hour: `3 to quarter to four`."""
 _CLOCK_BEFORE = regex(rf"\b(?:{'|'.join(_BEFORE_HOURS)})\s*$")
 _LATER_HALF = regex(r"\W*(?:in the |at |this )?(?:afternoon|evening|night)")
 _EARLIER_HALF = regex(r"\W*in the morning")
@@ -212,6 +214,7 @@ def _times_in_digits(text: str) -> Iterator[tuple[int, int]]:
             said
             or (before.endswith(_BEFORE_HOURS) and _CLOCK_BEFORE.search(before))
             or _PART_OF_DAY.match(text, match.end())
+            or _UNTIL_A_TIME.match(text, match.end())
         ):
             yield from _halves(hour, minute, half, text[match.end() : match.end() + 24])
 

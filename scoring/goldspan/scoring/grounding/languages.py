@@ -92,6 +92,7 @@ _KOREAN_DIGITS = "일이삼사오육칠팔구"
 _KOREAN_DIGIT_BY_DIGIT = regex(
     rf"(?<![\uac00-\ud7a3])(?:[공영][{_KOREAN_DIGITS}공영]{{2,}}|[{_KOREAN_DIGITS}공영]{{4,}})"
 )
+_KOREAN_DIGITS_BEHIND = regex(rf"(?<=\d )[{_KOREAN_DIGITS}공영]{{2,}}(?![\uac00-\ud7a3])")
 _KOREAN_NUMBER = regex(
     rf"([{_KOREAN_DIGITS}십백천]+)(?=\s*[만억])|(?<=[만억])([{_KOREAN_DIGITS}십백천]+)|"
     rf"(?<![\uac00-\ud7a3])([{_KOREAN_DIGITS}십백천]+)(?=\s*(?:원|분|층|번|퍼센트|프로|도|개월|박|킬로|년|월|호|인분))"
@@ -117,7 +118,7 @@ def in_english(text: str, spoken: Sequence[str]) -> str:
     """Return a normalised text in English where it is of languages that are known."""
     text = _PART_OF_DAY.sub(r"\1 ", text)
     if "ko" in spoken:
-        text = _KOREAN_DIGIT_BY_DIGIT.sub(_as_korean_digits, text)
+        text = _KOREAN_DIGITS_BEHIND.sub(_as_korean_digits, _KOREAN_DIGIT_BY_DIGIT.sub(_as_korean_digits, text))
         text = _KOREAN_NUMBER.sub(_as_korean_number, _KOREAN_COUNT.sub(_as_korean_count, text))
     if "ru" in spoken:
         text = _RUSSIAN_HALF.sub("половина ", text)
@@ -140,6 +141,7 @@ def in_english(text: str, spoken: Sequence[str]) -> str:
     translated = _HINDI_PART.sub(_with_hindi_part, translated)
     translated = _HALF_HOUR.sub(r"\g<0> or \1:30", _BEFORE_EIGHT.sub(r"без 20 \1", translated))
     translated = _HALF_SCALED.sub(lambda match: f"{(int(match[1]) + 0.5) * int(match[2]):.15g}", translated)
+    translated = _HOUR_AND_MINUTES.sub(r" \1:\2 ", translated)
     translated = _DECIMAL_IN_WORDS.sub(r"\1.\2", translated)
     return _CLOCK_IN_WORDS.sub(_as_clock, translated)
 
@@ -366,6 +368,7 @@ _DAY_ALONE = regex(r"(?<!\d)(?<!\d月)(?<!\d月\s)(\d{1,2})\s*[号號일日](?!\
 _HOUR = r"(?:le |las |as |a la )?(?P<{0}>\d{{1,2}})(?: +o'clock|h\b)?"
 _BETWEEN = regex(rf"between +(\d{{1,4}}) +{_AND} +(\d{{1,4}})\b")
 _HALF_HOUR = regex(r"\b(\d{1,2})(?: +o'clock| ?h)? +and a half\b(?! +1000?\b)")
+_HOUR_AND_MINUTES = regex(r"\b([01]?\d|2[0-4]) +o'clock +([0-5]\d)\b(?![.,:]\d)")
 _DECIMAL_IN_WORDS = regex(
     r"(?<![\d.,])(\d{1,4}) +(?:komma|virgule|coma|vírgula|virgola|punto|ponto|con|点) +(\d{1,3})\b(?![.,:]\d)"
 )

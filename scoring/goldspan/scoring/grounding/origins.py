@@ -98,6 +98,7 @@ _EXPRESSION = regex(r"(?=.*[*+^(=])[\d\s.,+*/^()=<>%-]+")
 _RANGE = regex(r"(\d[\d,.]*)\s?[-\u2013~]\s?(\d[\d,.]*)")
 _MOST_SPANS = 3
 _IN_WORDS = {str(digit): words_of_number(digit)[0] for digit in range(10)}
+_LONGEST_MONTH = 31
 _LEAST_REST = 10
 _LEAST_OF_TELEPHONE = 7
 _LEAST_SPELLED = 3
@@ -464,9 +465,18 @@ class OriginFinder:
             at = next((at for one in told if (at := self._conversation.phrase_at(one, self._end)) is not None), None)
             if at is not None and len(text) > 1:
                 return Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
+        if len(runs := _RUNS.findall("".join(words))) > 1 and (at := self._code_with_number(runs)) is not None:
+            return Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
         spaced = [word for word in words if word[0] < _UNSPACED or not self._word(word)]
         at = self._conversation.joined_at("".join(spaced), self._end)
         return None if at is None else Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
+
+    def _code_with_number(self, runs: Sequence[str]) -> int | None:
+        """Return where letters and numbers stand one after the other, a number in words too: `F twenty-eight`."""
+        parts = (words_of_number(int(run)) if run.isdecimal() and len(run) < 3 else [run] for run in runs)
+        ways = ([*chain.from_iterable(parts)], list(runs))
+        places = (self._conversation.phrase_at(way, self._end) for way in ways)
+        return next((at for at in places if at is not None), None)
 
     def _telephone(self, text: str, words: Sequence[str]) -> Origin | None:
         """Return the origin of a number of a telephone that was said without the code of its country."""
@@ -788,6 +798,9 @@ class OriginFinder:
 
     def _is_month_of_talk(self, wanted: Day) -> bool:
         """Whether another day of the month was said, or the call may have been made in it."""
+        whole = wanted.whole()
+        if whole is not None and any(0 <= (whole - base).days <= _LONGEST_MONTH for base in self._dated):
+            return True  # `on the 3rd`, said on the 27th
         near = [day for day, _ in self._days if day.month]
         near += [Day(day.year, day.month, day.day) for day in self._today]
         return any(day.month == wanted.month and day.year in (0, wanted.year) for day in near)

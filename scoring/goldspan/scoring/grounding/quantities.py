@@ -20,6 +20,7 @@ from goldspan.scoring.grounding.words import (
     UNITS,
     number_word,
     remembered,
+    starting,
     stem,
 )
 from goldspan.scoring.patterns import regex
@@ -61,7 +62,7 @@ _PARTS: dict[str, tuple[int, int, str]] = {
 }
 """Units and what stands behind them without its own: `1 meter 72`; how many digits, how many make one, which."""
 _WITH_PART = regex(
-    rf"\b(\d{{1,6}}|{'|'.join(NUMBER_OF_ONE_WORD)}) ?({'|'.join(sorted(_PARTS, key=len, reverse=True))})\b,? ?"
+    rf"(\d(?<!\w.)\d{{0,5}}|{starting(NUMBER_OF_ONE_WORD)}) ?({'|'.join(sorted(_PARTS, key=len, reverse=True))})\b,? ?"
     rf"(?:(?:and|und|et|e|y|en) )?(\d{{1,3}}|{'|'.join(NUMBER_OF_ONE_WORD)})(?![\w.,:%-]\w)\b"
 )
 _LARGEST = 1e300
@@ -257,7 +258,7 @@ def _as_hundreds(hundreds: float, rest: str) -> Iterator[Quantity]:
 
 
 _AND_A_HALF = regex(r"\b(\w+)(?: +(\w+))? +and a half\b(?: +(\w+))?")
-_POINT = regex(rf"\b(\w+) point ((?:(?:{'|'.join(UNITS)}|\d+)\b ?)+)")
+_POINT = regex(rf" point ((?:(?:{'|'.join(UNITS)}|\d+)\b ?)+)")
 _ONE_UNIT = regex(
     r"\ban? (hour|minute|second|day|week|fortnight|month|year|decade|kilo|pound|litre|liter|metre|meter|mile)\b"
 )
@@ -293,8 +294,9 @@ def _with_parts(text: str) -> Iterator[Quantity]:
 def _with_a_point(text: str) -> Iterator[Quantity]:
     """Yield `five point two`."""
     for match in _POINT.finditer(text):
-        whole = as_number(match[1]) if match[1].isdecimal() else number_word(match[1])
-        digits = [UNITS.get(word, word) for word in match[2].split()]
+        before = text[max(0, match.start() - _LONGEST) : match.start()].rpartition(" ")[2]
+        whole = as_number(before) if before.isdecimal() else number_word(before)
+        digits = [UNITS.get(word, word) for word in match[1].split()]
         if whole is not None:
             yield Quantity(float(f"{whole:.0f}.{''.join(map(str, digits))}"), "", "word")
 
