@@ -6,6 +6,7 @@ quick run says how many tests it leaves out.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 
@@ -51,6 +52,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in gone]
         config.hook.pytest_deselected(items=out)
         config.stash[LEFT_OUT] = len(out)
+
+
+def pytest_collection_finish() -> None:
+    """Tests and modules stay until the end: search them for garbage once, not in each test that collects some."""
+    _keep_what_there_is()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Keep what the tests of a module have read and cached, as above."""
+    if nextitem is not None and nextitem.path != item.path:
+        _keep_what_there_is()
+
+
+def _keep_what_there_is() -> None:
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
