@@ -52,8 +52,13 @@ class Asks(IntEnum):
     """What its calls returned and its user said, too."""
 
 
-class Matcher(Struct, frozen=True):
-    """An expected value that matches more than itself. It is made when a golden is read and knows no criterion."""
+class Matcher:
+    """An expected value that matches more than itself. It is made when a golden is read and knows no criterion.
+
+    A matcher is a frozen value: a dataclass, or a `Struct` of msgspec, which takes less time to define.
+    """
+
+    __slots__ = ()
 
     @property
     def asks(self) -> Asks:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal
 
+from msgspec import Struct
+
 from goldspan.scoring.comparison import ONE, ZERO, ValueRule
 from goldspan.scoring.json_values import Steps, is_mapping, is_sequence, shown
 from goldspan.scoring.matchers.matcher import (
@@ -34,7 +36,7 @@ from goldspan.scoring.matchers.matcher import (
 from goldspan.scoring.sessions import EarlierCalls, JsonValue
 
 
-class AnyOf(Matcher, frozen=True):
+class AnyOf(Struct, Matcher, frozen=True):
     """Matches what one of its values matches."""
 
     values: tuple[Expected, ...]
@@ -62,7 +64,7 @@ def _read_any_of(value: JsonValue, _: Options, where: ValuePath, reader: Matcher
     return AnyOf(tuple(reader.read(one, (*inside, index)) for index, one in enumerate(value)))
 
 
-class Unordered(Matcher, frozen=True):
+class Unordered(Struct, Matcher, frozen=True):
     """Matches a list whose elements can be paired with its own, one to one."""
 
     items: tuple[Expected, ...]
@@ -151,7 +153,7 @@ def _read_items(value: Sequence[JsonValue], where: ValuePath, reader: MatcherRea
 _TOGETHER = "an object of the other arguments, such as {quantities: [1, 2]}"
 
 
-class CommonKeys(Matcher, frozen=True):
+class CommonKeys(Struct, Matcher, frozen=True):
     """Matches what its value matches, where every object is compared by the keys that its value has, at any depth."""
 
     value: Expected
@@ -190,7 +192,7 @@ def _read_common_keys(value: JsonValue, _: Options, where: ValuePath, reader: Ma
     return CommonKeys(reader.read(value, inside))
 
 
-class Not(Matcher, frozen=True):
+class Not(Struct, Matcher, frozen=True):
     """Matches what was passed and its value does not match."""
 
     value: Expected
@@ -213,7 +215,7 @@ def _read_not(value: JsonValue, _: Options, where: ValuePath, reader: MatcherRea
 _Name = Literal["contains", "casefold_exact"]
 
 
-class ByStrategy(Matcher, frozen=True):
+class ByStrategy(Struct, Matcher, frozen=True):
     """Matches what its value matches by a strategy of its own."""
 
     strategy: _Name

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 
+from msgspec import Struct
+
 from goldspan.scoring.comparison import ONE, ZERO, ValueRule, equal, number_of
 from goldspan.scoring.grounding.dates import Day, days_of, times_of
 from goldspan.scoring.grounding.quantities import as_number, quantities_of, same
@@ -113,7 +115,7 @@ def _form(token: str) -> str:
 # The facts of a text.
 
 
-class KeyFacts(matcher.Matcher, frozen=True):
+class KeyFacts(Struct, matcher.Matcher, frozen=True):
     """Matches a text that says all facts, and makes up no id that looks like one of them.
 
     An id is made up if it is none of the facts, and is not recorded in the session before the call.
@@ -197,7 +199,7 @@ def _read_key_facts(
 # Text without punctuation.
 
 
-class Alphanumeric(matcher.Matcher, frozen=True):
+class Alphanumeric(Struct, matcher.Matcher, frozen=True):
     """Matches values whose texts have the same letters and digits, whatever their case, spaces and punctuation.
 
     Numbers equal texts that hold them.

@@ -11,6 +11,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from msgspec import Struct
+
 from goldspan.scoring.comparison import ONE, ZERO, Instant, ValueRule, instant_of, numeric
 from goldspan.scoring.json_values import Steps, is_mapping, is_number, is_sequence, shown
 from goldspan.scoring.matchers.matcher import (
@@ -37,7 +39,7 @@ DURATION_SCHEMA = {"anyOf": [_LIMIT, {"type": "string", "pattern": rf"^\s*{_DURA
 _UNITS = {"ms": Fraction(1, 1_000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3_600), "d": Fraction(86_400)}
 
 
-class DateTime(Matcher, frozen=True):
+class DateTime(Struct, Matcher, frozen=True):
     """Matches instants, or times of the day, at most a tolerance away."""
 
     instant: Instant
@@ -92,7 +94,7 @@ def _seconds(value: JsonValue) -> Fraction | None:
     )
 
 
-class Present(Matcher, frozen=True):
+class Present(Struct, Matcher, frozen=True):
     """Matches every value that was passed, null among them."""
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:  # noqa: ARG002
@@ -100,7 +102,7 @@ class Present(Matcher, frozen=True):
         return ZERO if actual is ABSENT else ONE
 
 
-class Absent(Matcher, frozen=True):
+class Absent(Struct, Matcher, frozen=True):
     """Matches only that nothing was passed; null is not absent."""
 
     @property
@@ -113,7 +115,7 @@ class Absent(Matcher, frozen=True):
         return ONE if actual is ABSENT else ZERO
 
 
-class Ignore(Matcher, frozen=True):
+class Ignore(Struct, Matcher, frozen=True):
     """Is not scored, passed or not: it leaves the mean."""
 
     @property
@@ -140,7 +142,7 @@ def _presence(name: str, about: str, matcher: Matcher, instead: str) -> MatcherK
     return MatcherKind(name, about, read, {"const": True})
 
 
-class Approx(Matcher, frozen=True):
+class Approx(Struct, Matcher, frozen=True):
     """Matches numbers, and strings that hold one, as the strategy `numeric` does; the wider tolerance holds."""
 
     number: int | float
@@ -182,7 +184,7 @@ _TYPES: Mapping[str, Callable[[JsonValue], bool]] = {
 }
 
 
-class OfType(Matcher, frozen=True):
+class OfType(Struct, Matcher, frozen=True):
     """Matches values of these types; 1.0 is an integer, a boolean is no number."""
 
     types: tuple[str, ...]
@@ -221,7 +223,7 @@ RE2_IS_MISSING = "`$regex` needs RE2: install goldspan[regex]"
 LONGEST_PATTERN = 10_000
 
 
-class Regex(Matcher, frozen=True):
+class Regex(Struct, Matcher, frozen=True):
     """Matches strings that its pattern matches from the first character to the last."""
 
     pattern: str

@@ -43,7 +43,7 @@ _PLACE = regex(r"([0-9]{1,6})\.([0-9]{1,6})", re.ASCII)
 _EXAMPLE = "expected an object such as {call: create_order, path: /id}"
 
 
-class FromResult(Matcher, frozen=True):
+class FromResult(Struct, Matcher, frozen=True):
     """Matches what an earlier call returned, compared by the argument's strategy.
 
     Of several calls of a tool the best counts. A result that was not captured is unknown, not wrong.
@@ -147,7 +147,7 @@ class PassedArgument(Struct, frozen=True):
                 yield from values_at(call.arguments, self.path)
 
 
-class Mentions(Matcher, frozen=True):
+class Mentions(Struct, Matcher, frozen=True):
     """Matches a text that says values which this run passed to tools or got from them.
 
     Of several calls of a tool any will do. What the run never passed or got needs no mention.
@@ -220,7 +220,7 @@ _NEAR = 86_400
 _LONGEST_ID = 200
 
 
-class Generated(Matcher, frozen=True):
+class Generated(Struct, Matcher, frozen=True):
     """Matches a value that the agent makes up for the call: of the right kind, and new in the session.
 
     It is new if no earlier call of the tool that succeeded passed it as the same argument, and, of ids, if neither a
@@ -312,7 +312,7 @@ _EDGE = regex(
 _BACK = frozenset(("ago", "last", "past", "previous", "before", "earlier"))
 
 
-class RelativeDate(Matcher, frozen=True):
+class RelativeDate(Struct, Matcher, frozen=True):
     """Matches dates by their distance from the day of the call, in any common way to write a date.
 
     The day is that of the call's own clock: in the time zone of the value, if it has one, else in `zone`.
