@@ -87,3 +87,4 @@ def test_a_dialect_of_another_package_costs_nothing_but_what_it_would_have_read(
     stream = Stream(StreamContext.of(everything()), 0, faults=0.0)
     stream.run(stream.put(requests))
     assert stream.said() == wanted
+    assert stream.context.with_goldens(everything()).problems["dialect_failed"]

@@ -571,6 +571,7 @@ class StreamWorker(BaseSink):
             sums = self._counters.stages.copy()
             for one in self._assigned.values():
                 sums.update(_counts(one))
+        sums.update({f"problem {code}": count for code, count in self._context.problems.copy().items()})
         return sums
 
 

@@ -123,22 +123,29 @@ class StreamContext:
     a trace whose text did not fit are `incomplete`, as are those of one with more than 1 MiB."""
     cached_bytes: int = 64 << 20
     """Rows of sessions that a partition keeps in memory."""
+    problems: Counter[str] = field(default_factory=Counter[str])
+    """What dialects did wrong, by code."""
 
     @classmethod
     def of(cls, goldens: GoldenIndex, settings: EngineSettings | None = None, *, hold: bool = True) -> StreamContext:
         """Return the context for these goldens, with the dialects that are installed."""
-        settings = settings or EngineSettings()
+        settings, problems = settings or EngineSettings(), Counter[str]()
         registry = DialectRegistry(
             session_keys=settings.assembly.session_keys,
             join_attributes=(*JOIN_ATTRIBUTES, *goldens.join_attributes),
             definitions=settings.scorer.reads_definitions(goldens.goldens),
+            on_problem=lambda problem: problems.update((problem.code,)),
         )
-        return cls(goldens, settings, registry, KeyScanner(registry, settings.assembly.session_keys), hold)
+        scanner = KeyScanner(registry, settings.assembly.session_keys)
+        return cls(goldens, settings, registry, scanner, hold, problems=problems)
 
     def with_goldens(self, goldens: GoldenIndex) -> StreamContext:
         """Return the same with other goldens."""
         own = StreamContext.of(goldens, self.settings)
-        return dataclass_replace(self, goldens=goldens, registry=own.registry, scanner=own.scanner)
+        own.problems.update(self.problems)
+        return dataclass_replace(
+            self, goldens=goldens, registry=own.registry, scanner=own.scanner, problems=own.problems
+        )
 
 
 @dataclass(slots=True)
