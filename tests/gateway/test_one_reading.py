@@ -201,3 +201,31 @@ def test_it_is_said_whenever_it_comes(field: str) -> None:
             stream = Stream(StreamContext.of(GOLDENS, EngineSettings(scorer=scorer_of())), seed=1)
             stream.run(stream.put(ExportRequest(Signal.TRACES, body) for body in bodies))
             assert incomplete(stream.said())["s"] == {True}
+
+
+@pytest.mark.parametrize(("field", "value"), [("spanId", 5), ("spanId", [3]), ("traceId", 5)])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_log_record_that_is_left_out_is_said_too(field: str, value: Any, first: bool) -> None:
+    """It may have held the arguments of a call: in a replay of the same, at the gateway and in a stream."""
+    turns, innocent = turn_request("s", *CALLS), turn_request("other", *CALLS)
+    spans = turns["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    record = {name: spans[1][name] for name in ("traceId", "spanId")} | {
+        "timeUnixNano": spans[1]["startTimeUnixNano"],
+        "attributes": [text_attribute("gen_ai.conversation.id", "s")],
+        field: value,
+    }
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}
+    documents = [logs, turns, innocent] if first else [turns, innocent, logs]
+    wanted = {"s": {True}, "other": {False}}
+    assert incomplete(by_replay(documents, GOLDENS, scorer_of())) == wanted
+    signals = [Signal.LOGS if document is logs else Signal.TRACES for document in documents]
+    requests = [
+        ExportRequest(signal, json_to_protobuf(signal, json.dumps(one).encode()).body)
+        for signal, one in zip(signals, documents, strict=True)
+    ]
+    engine = EngineSettings(settle=LONG, hold_timeout=LONG, run_idle=LONG, caller_timeout=LONG)
+    assert incomplete(newest(run(requests, GOLDENS, PipelineSettings(engine=engine)).events())) == wanted
+    if field == "spanId":  # as above
+        stream = Stream(StreamContext.of(GOLDENS, EngineSettings(scorer=scorer_of())), seed=1, faults=0.0)
+        stream.run(stream.put(requests))
+        assert incomplete(stream.said()) == wanted

@@ -12,7 +12,13 @@ from zlib import crc32
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, by_trace, join_request, split_request
+from goldspan.collector_processor.encoded_spans.span_groups import (
+    LOST,
+    SpanGroup,
+    by_trace,
+    join_request,
+    split_request,
+)
 from goldspan.collector_processor.engine.result_revisions import digest_of
 from goldspan.collector_processor.gateway.interfaces import ExportRequest
 from goldspan.collector_processor.otlp_signals import Signal
@@ -262,11 +268,12 @@ class Stream:
 
 def parts_of(request: ExportRequest) -> Iterator[tuple[bytes, bytes]]:
     """What the Collector's exporter makes of a request: one record for each trace."""
+    groups = split_request(request.body) or []
     if request.signal is Signal.LOGS:
         yield from logs_by_trace(request.body)
-        return
+        groups = [group for group in groups if group.envelope == LOST]
     parts: dict[bytes, list[SpanGroup]] = {}
-    for group in split_request(request.body) or []:
+    for group in groups:
         for trace, spans in by_trace(group.spans).items():
             parts.setdefault(trace, []).append(SpanGroup(group.envelope, spans))
     for trace, groups in parts.items():

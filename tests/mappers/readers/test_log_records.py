@@ -13,7 +13,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
 
 from goldspan.mappers.readers.files import read_documents, read_files, views
-from goldspan.mappers.spans import LogView, ResourceView, SpanView
+from goldspan.mappers.spans import LogView, LostSpan, ResourceView, SpanView
 from goldspan.scoring.errors import Problem
 from rigs.otlp_logs import LOGGED, SPAN, TRACE, as_logs_data, as_sdk_records, log, log_documents
 from rigs.otlp_requests import delimited, prefixed
@@ -226,8 +226,10 @@ def test_wrong_types_cost_only_themselves(change: dict[str, Any], field: str, ex
 def test_a_field_that_cannot_be_read_is_a_problem_and_an_id_costs_the_record() -> None:
     problems: list[Problem] = []
     bad = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{**RECORD, "eventName": 3}, {**RECORD, "spanId": 3}]}]}]}
-    (view,) = views(bad, problems.append)
+    view, lost = views(bad, problems.append)
+    assert isinstance(view, LogView)
     assert view.event_name == ""
+    assert (type(lost), lost.trace_id) == (LostSpan, TRACE)
     assert [problem.message.partition(" ")[0] for problem in problems] == ["eventName", "spanId"]
 
 

@@ -51,8 +51,8 @@ from goldspan.mappers.readers.otlp_protobuf import (
     message_value,
 )
 from goldspan.mappers.readers.protobuf_framing import varint
-from goldspan.mappers.span_facts import LogFacts, SpanFacts
-from goldspan.mappers.spans import LogView, alternatives
+from goldspan.mappers.span_facts import Record, SpanFacts
+from goldspan.mappers.spans import LogView, LostSpan, alternatives
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.metrics.session_metrics import BUILT_IN_METRICS
@@ -72,6 +72,7 @@ class Envelope(NamedTuple):
 
 LOST = Envelope(b"", b"lost")
 """Of what is known of spans that could not be read."""
+_LOST_TAG = message_class("UnreadSpans")(lost_spans=[b""]).SerializeToString()[:-1]
 
 
 class SpanGroup(NamedTuple):
@@ -556,12 +557,14 @@ class TraceSelection:
         envelope, span = marked
         return any(fact is not None and fact.role is not None for fact in self.facts(SpanGroup(envelope, [span])))
 
-    def log_facts(self, body: bytes) -> Iterator[LogFacts]:
-        """Yield what the log records of a request add to spans."""
-        if not self._goldens.wants_any or not self.scanner.may_concern_spans(body):
+    def log_facts(self, body: bytes) -> Iterator[Record]:
+        """Yield what the log records of a request add to spans, and that some could not be read."""
+        if not self._goldens.wants_any or not (_LOST_TAG in body or self.scanner.may_concern_spans(body)):
             return
         for view in self._reader.views(self._reader.parse(body, "logs"), "logs"):
-            if isinstance(view, LogView) and self._registry.may_tell(view.event_name, view.attributes):
+            if isinstance(view, LostSpan):
+                yield self._registry.read(view)
+            elif isinstance(view, LogView) and self._registry.may_tell(view.event_name, view.attributes):
                 fact = self._registry.read_log(view, content=self._content)
                 if fact is not None and fact.trace_id:
                     yield fact

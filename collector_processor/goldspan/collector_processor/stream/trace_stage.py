@@ -412,7 +412,7 @@ class TraceStage:
             self._on_problem(Problem("dropped_text", f"trace {trace.trace_id} has too much text", ""))
         return kept
 
-    def _receive_log(self, fact: LogFacts, now: float) -> None:
+    def _receive_log(self, fact: Record, now: float) -> None:
         try:
             key = bytes.fromhex(fact.trace_id)
         except ValueError:

@@ -315,7 +315,7 @@ def link_refs(links: object) -> list[SpanRef]:
 
 
 def _lost(trace_id: str, raw: dict[str, Any]) -> SpanView | None:
-    """Return what is known of a span without readable ids: its trace, else attributes that may name its session."""
+    """Return what is known of a record without readable ids: its trace, else attributes that may name its session."""
     attributes = {} if trace_id else decode_attributes(raw.get("attributes"))
     return LostSpan(trace_id, "", attributes=attributes) if trace_id or attributes else None
 
@@ -457,12 +457,14 @@ class JsonReader:
             if (view := read(record, scope, resource, source)) is not None:
                 yield view
 
-    def _log(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> LogView | None:
+    def _log(self, raw: dict[str, Any], scope: object, resource: ResourceView, source: str) -> RecordView | None:
         self.records += 1
+        trace_id, span_id = _ids(raw)
         if not self._is_usable(raw, _LOG_FIELDS, "log record", source):
-            return None
+            return _lost(trace_id, raw)
         return LogView(
-            *_ids(raw),
+            trace_id,
+            span_id,
             nanoseconds(_either(raw, "timeUnixNano", "time_unix_nano"))
             or nanoseconds(_either(raw, "observedTimeUnixNano", "observed_time_unix_nano")),
             text_of(raw, "eventName" if raw.get("eventName") else "event_name"),

@@ -47,7 +47,7 @@ _INT32, _INT64, _DOUBLE = _Type.TYPE_INT32, _Type.TYPE_INT64, _Type.TYPE_DOUBLE
 _FIXED32, _FIXED64 = _Type.TYPE_FIXED32, _Type.TYPE_FIXED64
 
 LOST_SPANS = 1900
-"""A field of a request that only goldspan writes and reads: what is known of spans that OTLP/JSON held unreadably."""
+"""A field of a request that only goldspan writes and reads: what is known of records that OTLP/JSON held unreadably."""
 _MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
     # Field numbers and types as in the files named above; a list is a repeated field, a text the name of a message.
     "TracesData": {"resource_spans": (1, ["ResourceSpans"]), "lost_spans": (LOST_SPANS, ["Span"])},

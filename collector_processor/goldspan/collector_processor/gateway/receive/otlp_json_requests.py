@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import msgspec
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from goldspan.collector_processor.emit.otlp_encoding import encoded_field, varint
 from goldspan.collector_processor.otlp_signals import REQUEST_MESSAGES, Signal
@@ -43,6 +44,7 @@ _LISTS_OF_RECORDS = frozenset({
     "resource_metrics", "scope_metrics", "metrics",
 })  # fmt: skip
 """Lists whose items are rejected one by one, and counted. Nothing stands for one that is no list."""
+_RECORDS_OF_TRACES = frozenset({"spans", "log_records"})
 _HEX_BYTES = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 _NEEDED = frozenset({*_HEX_BYTES, "key"}) | _LISTS_OF_RECORDS
 """Fields without which what holds them is left out too, up to the nearest item of a list."""
@@ -109,7 +111,7 @@ class ConvertedRequest:
     message: str = ""
     """The first of both, with its path in the request."""
     lost: dict[bytes, None] = field(default_factory=dict[bytes, None])
-    """What is known of rejected spans, encoded: `LOST_SPANS` of the body."""
+    """What is known of rejected spans and log records, encoded as spans: `LOST_SPANS` of the body."""
     path: list[str] = field(default_factory=list[str])
     """The lists of records around the current value, each with the index of its item."""
 
@@ -409,7 +411,7 @@ class _MessageList:
     def _leave_out(self, index: int, error: _InvalidValue, left_out: ConvertedRequest, item: object) -> None:
         if self._are_records:
             left_out.rejected += 1
-            if self._name == "spans" and (lost := self._known_of(item)):
+            if self._name in _RECORDS_OF_TRACES and (lost := _known_of(item)):
                 left_out.lost[lost] = None
         elif error.is_fatal:
             raise error.within(f"[{index}]") from None
@@ -418,23 +420,24 @@ class _MessageList:
             error.within(f".{self._json_name}[{index}]")
         left_out.add(error)
 
-    def _known_of(self, span: object) -> bytes:
-        """Return the trace id of a span that cannot be read, or else its attributes; of a large one only the former."""
-        if isinstance(span, bytes | msgspec.Raw):
-            try:
-                span = _loads(span) if _size(span) <= _PART_BYTES else _ids_of(span)
-            except (ValueError, RecursionError):
-                return b""
-        if not is_dict(span):
+
+def _known_of(record: object) -> bytes:
+    """Return the trace id of what cannot be read, as of a span, or else its attributes; of a large one the former."""
+    if isinstance(record, bytes | msgspec.Raw):
+        try:
+            record = _loads(record) if _size(record) <= _PART_BYTES else _ids_of(record)
+        except (ValueError, RecursionError):
             return b""
-        for names in (("traceId", "trace_id"), ("attributes",)):
-            try:
-                known = self._message.encode({name: span.get(name) for name in names}, ConvertedRequest(), 1)
-            except _InvalidValue:
-                continue
-            if known:
-                return known
+    if not is_dict(record):
         return b""
+    for names in (("traceId", "trace_id"), ("attributes",)):
+        try:
+            known = _message(Span.DESCRIPTOR).encode({name: record.get(name) for name in names}, ConvertedRequest(), 1)
+        except _InvalidValue:
+            continue
+        if known:
+            return known
+    return b""
 
 
 _Ids = msgspec.defstruct("_Ids", [("traceId", Any, None), ("trace_id", Any, None)])
