@@ -99,6 +99,7 @@ _RANGE = regex(r"(\d[\d,.]*)\s?[-\u2013~]\s?(\d[\d,.]*)")
 _MOST_SPANS = 3
 _IN_WORDS = {str(digit): words_of_number(digit)[0] for digit in range(10)}
 _LONGEST_MONTH = 31
+_MOST_MINUTES, _FIRST_YEAR, _LAST_YEAR = 60, 1000, 9999
 _LEAST_REST = 10
 _LEAST_OF_TELEPHONE = 7
 _LEAST_SPELLED = 3
@@ -368,6 +369,8 @@ class OriginFinder:
         return any(self._conversation.phrase_at(words, self._end) is not None for words in ways)
 
     def _part_of_date(self, value: int) -> int | None:
+        if not 0 <= value < _MOST_MINUTES and not _FIRST_YEAR <= value <= _LAST_YEAR:
+            return None
         named = next((at for day, at in self._days if value in day), None) if value else None
         return next((at for time, at in self._times if value in time), None) if named is None else named
 

@@ -71,7 +71,7 @@ _WORD = regex(r"[^\W\d_]+|(?<!\d)\d{1,6}(?:st|nd|rd|th)\b")
 _BOUNDING = frozenset(
     ("less", "fewer", "lower", "smaller", "under", "below", "before", "more", "greater", "higher", "over", "above")
 ) | {"after"}
-_SPELLING = NUMBER_WORDS | {"st", "nd", "rd", "th"}
+_SPELLING = (NUMBER_WORDS - COUNTING.keys()) | {"st", "nd", "rd", "th"}
 
 # factor to the first unit of each dimension
 _DIMENSIONS: tuple[dict[str, float], ...] = tuple(
@@ -148,6 +148,9 @@ def quantities_of(text: str, letters: Set[str]) -> list[Quantity]:
     if not _SPELLING.isdisjoint(letters):
         found += _spelled(text)
         found += _with_a_point(text) if "point" in letters else ()
+    found += (
+        Quantity(number, "", "implied") for word in sorted(COUNTING.keys() & letters) for number in COUNTING[word]
+    )
     if not letters.isdisjoint(("a", "an")):
         found += (Quantity(1, match[1], "implied") for match in _ONE_UNIT.finditer(text))
     if not letters.isdisjoint(_PARTS):
@@ -220,7 +223,7 @@ def _spelled(text: str) -> Iterator[Quantity]:
     last_word = ""
     for match in _WORD.finditer(text):
         word = match[0]
-        if not started and word not in NUMBER_WORDS and not word[0].isdecimal():
+        if not started and word not in _SPELLING and not word[0].isdecimal():
             continue
         joined = started and text[last_end : match.start()].strip(" -") == ""
         value = number_word(word)
@@ -239,8 +242,6 @@ def _spelled(text: str) -> Iterator[Quantity]:
         elif word in SCALES and word != "k":
             total, current = _scaled(total, current if started else 1, SCALES[word])
             started = True
-        else:
-            yield from (Quantity(implied, "", "implied") for implied in COUNTING.get(word, ()))
         last_end = match.end()
         last_word = word
     if started:
