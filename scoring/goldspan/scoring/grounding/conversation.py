@@ -56,7 +56,8 @@ _SPOKEN_ZEROS = {"hundred": "00", "100": "00", "thousand": "000", "1000": "000"}
 _TOLD = _SPOKEN_DIGITS | _SPOKEN_LETTERS  # how people tell a number digit by digit
 _BETWEEN_PIECES = frozenset((
     "dash", "hyphen", "minus", "slash", "and", "then", "und", "dann", "et", "y", "luego", "e", "poi", "depois",
-    "strich", "bindestrich", "tiret", "guion", "guión", "traço", "hífen", "trattino", "streepje", "の", "杠", "横杠",
+    "strich", "bindestrich", "tiret", "guion", "guión", "traço", "hífen", "trattino", "streepje", "barra",
+    "schrägstrich", "の", "杠", "横杠",
 ))  # fmt: skip
 """Words between the pieces of what is told in some."""
 

@@ -279,6 +279,10 @@ _SETS = (
     (rf"(?:{starting(('weekends?',))})\b", range(5, 7)),
     (rf"(?:{starting(('every ?day', 'each ?day', 'daily', '7 days', 'seven days', 'all week'))})\b", range(7)),
 )
+_BUT = regex(
+    rf"\b(?:except|excluding|but not|bar|apart from) (?:for |on )?(?:the )?(?:weekends?|({starting(_WEEKDAYS)})s?)\b"
+)
+"""`every day except weekends` are the other days."""
 _WORDS_OF_SETS = frozenset(
     ("week", "weekday", "weekdays", "weekend", "weekends", "day", "days", "everyday", "eachday", "daily")
 )
@@ -299,6 +303,9 @@ def names_in_ranges(text: str, letters: Set[str]) -> Iterator[str]:
     for pattern, numbers in () if letters.isdisjoint(_WORDS_OF_SETS) else _SETS:
         if re.search(pattern, text):
             yield from (name for name, number in _WEEKDAYS.items() if number in numbers)
+    for match in () if letters.isdisjoint(_WORDS_OF_SETS | _WEEKDAY_WORDS) else _BUT.finditer(text):
+        left_out = range(5, 7) if match[1] is None else (_WEEKDAYS[match[1]],)
+        yield from (name for name, number in _WEEKDAYS.items() if number not in left_out)
     for match in () if letters.isdisjoint(_NUMBERED) else _NAMED_RANGE.finditer(text):
         yield from _names_between(match)
 

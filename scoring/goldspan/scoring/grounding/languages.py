@@ -98,6 +98,7 @@ _KOREAN_NUMBER = regex(
     rf"(?<![\uac00-\ud7a3])([{_KOREAN_DIGITS}십백천]+)(?=\s*(?:원|분|층|번|퍼센트|프로|도|개월|박|킬로|년|월|호|인분))"
 )
 _DISCOUNT = regex(r"打?\s*(?<!\d)([1-9]\d?)\s*折")
+_YUAN_AND_TENTHS = regex(r"(\d)[块塊](\d)(?!\d)")
 _NIGHTS = regex(r"(\d{1,2})\s*(?:泊|박|晚(?!上))")
 _DEGREES = regex(r"(?<!\d)(\d\d)度(\d)分")
 _AND_HALF_A_UNIT = regex(r"(?<![\d.])(\d{1,2})\s*(?:个|個)半")
@@ -126,6 +127,7 @@ def in_english(text: str, spoken: Sequence[str]) -> str:
         text = _BOTH_OF_US.sub(lambda match: f" {3 if match[0] in '仨' else 2} ", text)
         text = _CLOCK.sub(_as_time, _YEAR_MONTH_DAY.sub(_as_date, _HAN_NUMBER.sub(_as_number, _weekdays_first(text))))
         text = _DISCOUNT.sub(lambda match: f" {100 - int(match[1].ljust(2, '0'))} percent discount ", text)
+        text = _YUAN_AND_TENTHS.sub(r"\1.\2元", text)
         text = _NIGHTS.sub(r"\1 nights ", _DEGREES.sub(r"\1.\2", text))
         text = _AND_HALF_A_UNIT.sub(r"\1.5", text)
         text = _LARGE.sub(_in_full, _PERCENT.sub(r" \1 percent ", text))
@@ -141,6 +143,7 @@ def in_english(text: str, spoken: Sequence[str]) -> str:
     translated = _HINDI_PART.sub(_with_hindi_part, translated)
     translated = _HALF_HOUR.sub(r"\g<0> or \1:30", _BEFORE_EIGHT.sub(r"без 20 \1", translated))
     translated = _HALF_SCALED.sub(lambda match: f"{(int(match[1]) + 0.5) * int(match[2]):.15g}", translated)
+    translated = _AROUND_HALF.sub(_as_around_half, translated)
     translated = _HOUR_AND_MINUTES.sub(r" \1:\2 ", translated)
     translated = _DECIMAL_IN_WORDS.sub(r"\1.\2", translated)
     return _CLOCK_IN_WORDS.sub(_as_clock, translated)
@@ -368,6 +371,7 @@ _DAY_ALONE = regex(r"(?<!\d)(?<!\d月)(?<!\d月\s)(\d{1,2})\s*[号號일日](?!\
 _HOUR = r"(?:le |las |as |a la )?(?P<{0}>\d{{1,2}})(?: +o'clock|h\b)?"
 _BETWEEN = regex(rf"between +(\d{{1,4}}) +{_AND} +(\d{{1,4}})\b")
 _HALF_HOUR = regex(r"\b(\d{1,2})(?: +o'clock| ?h)? +and a half\b(?! +1000?\b)")
+_AROUND_HALF = regex(r"\b(\d{1,2}) +(?:minuten +)?(nach|over|vor|voor) +(\d{1,2}):30\b")
 _HOUR_AND_MINUTES = regex(r"\b([01]?\d|2[0-4]) +o'clock +([0-5]\d)\b(?![.,:]\d)")
 _DECIMAL_IN_WORDS = regex(
     r"(?<![\d.,])(\d{1,4}) +(?:komma|virgule|coma|vírgula|virgola|punto|ponto|con|点) +(\d{1,3})\b(?![.,:]\d)"
@@ -407,6 +411,17 @@ def _as_clock(match: re.Match[str]) -> str:
         hour, minutes = int(found["next"] or found["ordinal"]), -15 if found["next"] else -30
     at = hour * 60 + minutes
     return f" {at // 60 % 24}:{at % 60:02} " if hour <= 24 and abs(minutes) < 60 else match[0]
+
+
+def _as_around_half(match: re.Match[str]) -> str:
+    """Write `5 nach 5:30`, which is `fünf nach halb sechs`, as 5:35."""
+    minutes = 30 + int(match[1]) * (1 if match[2] in ("nach", "over") else -1)
+    return f"{match[3]}:{minutes:02}" if 0 <= minutes < 60 else match[0]
+
+
+def with_digits(text: str) -> str:
+    """Return a text with its Chinese numbers in digits, as `in_english` writes them."""
+    return _HAN_NUMBER.sub(_as_number, text)
 
 
 def _numbers(language: str) -> Iterator[tuple[str, str]]:

@@ -39,6 +39,7 @@ from goldspan.scoring.grounding.dates import (
     times_of,
     weeks_of,
 )
+from goldspan.scoring.grounding.languages import with_digits
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
 from goldspan.scoring.grounding.quantities import (
     ABBREVIATIONS,
@@ -654,7 +655,8 @@ class OriginFinder:
         )
 
     def _unspaced(self, plain: str) -> Origin | None:
-        at = next((at for at in range(self._passages - 1, -1, -1) if plain in self._conversation.texts[at]), None)
+        wanted = plain if self._original is None else with_digits(plain)
+        at = next((at for at in range(self._passages - 1, -1, -1) if wanted in self._conversation.texts[at]), None)
         return None if at is None else self._said(at)
 
     def _code(self, text: str) -> Origin | None:
