@@ -236,6 +236,10 @@ class Conversation:
                 self._english.add_read(self.passages[at], self.texts[at], words)
         return self._english
 
+    def translated(self, word: str, passages: int) -> str:
+        """Return a word in English, read in the languages that people spoke last."""
+        return in_english(word, self._spoken[passages - 1]).strip() if self._spoken[passages - 1 :] else word
+
     def is_foreign(self, passages: int) -> bool:
         """Whether what a person said last is in a language other than English."""
         said = (at for at in range(passages - 1, -1, -1) if self.passages[at].kind == "user")

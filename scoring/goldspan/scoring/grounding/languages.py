@@ -92,6 +92,9 @@ _KOREAN_DIGITS = "일이삼사오육칠팔구"
 _KOREAN_DIGIT_BY_DIGIT = regex(
     rf"(?<![\uac00-\ud7a3])(?:[공영][{_KOREAN_DIGITS}공영]{{2,}}|[{_KOREAN_DIGITS}공영]{{4,}})"
 )
+_KOREAN_POINT = regex(
+    rf"(?<![\uac00-\ud7a3])([{_KOREAN_DIGITS}십백]+) ?점 ?([{_KOREAN_DIGITS}영공])(?![{_KOREAN_DIGITS}])"
+)
 _KOREAN_DIGITS_BEHIND = regex(rf"(?<=\d )[{_KOREAN_DIGITS}공영]{{2,}}(?![\uac00-\ud7a3])")
 _KOREAN_NUMBER = regex(
     rf"([{_KOREAN_DIGITS}십백천]+)(?=\s*[만억])|(?<=[만억])([{_KOREAN_DIGITS}십백천]+)|"
@@ -119,6 +122,7 @@ def in_english(text: str, spoken: Sequence[str]) -> str:
     """Return a normalised text in English where it is of languages that are known."""
     text = _PART_OF_DAY.sub(r"\1 ", text)
     if "ko" in spoken:
+        text = _KOREAN_POINT.sub(lambda match: f"{_as_korean_number(match)}.{_as_korean_digits(match, 2)}", text)
         text = _KOREAN_DIGITS_BEHIND.sub(_as_korean_digits, _KOREAN_DIGIT_BY_DIGIT.sub(_as_korean_digits, text))
         text = _KOREAN_NUMBER.sub(_as_korean_number, _KOREAN_COUNT.sub(_as_korean_count, text))
     if "ru" in spoken:
@@ -541,13 +545,13 @@ def _as_korean_count(match: re.Match[str]) -> str:
     return str(_KOREAN_COUNTS[match[1]])
 
 
-def _as_korean_digits(match: re.Match[str]) -> str:
-    return "".join(str(_KOREAN_DIGITS.find(sign) + 1) for sign in match[0])
+def _as_korean_digits(match: re.Match[str], group: int = 0) -> str:
+    return "".join(str(_KOREAN_DIGITS.find(sign) + 1) for sign in match[group])
 
 
 def _as_korean_number(match: re.Match[str]) -> str:
     total = current = 0
-    for sign in match[0]:
+    for sign in next(filter(None, match.groups())):
         scale = {"십": 10, "백": 100, "천": 1000}.get(sign)
         total, current = (total + (current or 1) * scale, 0) if scale else (total, _KOREAN_DIGITS.index(sign) + 1)
     return str(total + current)

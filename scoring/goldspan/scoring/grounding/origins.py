@@ -533,7 +533,7 @@ class OriginFinder:
             return True
         if self._conversation.in_range(full_name(word), self._passages):
             return True
-        if self._original is not None and self._original._word(word):  # noqa: SLF001 - one of its own
+        if self._original is not None and (self._original._word(word) or self._in_range(word)):  # noqa: SLF001 - its own
             return True
         if any(self._conversation.word_at(one, self._end) is not None for one in SHORT_FORMS.get(word, ())):
             return True
@@ -545,6 +545,13 @@ class OriginFinder:
         if shorts and not self._short_units.isdisjoint(shorts):
             return True
         return self._quantity(word)
+
+    def _in_range(self, word: str) -> bool:
+        """Whether a word is a name of those that were named together: `miércoles` of `de lunes a viernes`."""
+        if word.isdecimal() or self._original is None:
+            return False
+        name = self._original._conversation.translated(word, self._passages)  # noqa: SLF001 - its own
+        return self._conversation.in_range(name, self._passages)
 
     def _numbered(self, words: Sequence[str], at: int) -> bool:
         """Whether a word and the number after it were said in short, or at length: `terminal 5` for `T5`."""
