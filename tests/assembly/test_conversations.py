@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.span_facts import SpanEvidence, SpanFacts, value_digest
+from goldspan.mappers.span_facts import ContextFacts, SpanEvidence, SpanFacts, value_digest
 from goldspan.scoring.sessions import ToolCall, UserMessages
 from rigs.span_facts import agent, captured, model, plain, tool
 
@@ -79,6 +79,64 @@ def test_the_same_message_to_a_model_without_history_is_another_turn() -> None:
         return model("t", f"m{number}", "r", user=True, start=number, user_messages=counts, evidence=heard("a"))
 
     assert len(turns([plain("t", "r", end=20), one(1), one(5)])) == 2
+
+
+GUARD, AGENT = "is this safe?", "you book tables"
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one trace", "a trace each"])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([(GUARD, "a"), (AGENT, "a"), (GUARD, "b"), (AGENT, "a", "b")], 2),
+        ([(AGENT, "a"), (AGENT, "a", "b"), ("write a title", "a")], 2),
+        ([(GUARD, "a"), (AGENT, "a"), (GUARD, "a"), (AGENT, "a", "a")], 2),
+        ([(AGENT, "a"), (AGENT, "b")], 2),
+    ],
+    ids=["guards", "a title", "the same words again", "another question"],
+)
+def test_a_model_that_the_system_tells_something_else_begins_no_turn(
+    given: list[tuple[str, ...]],
+    expected: int,
+    apart: bool,
+) -> None:
+    records: list[SpanFacts] = []
+    for number, (system, *users) in enumerate(given):
+        trace, parent = (f"t{number}", "") if apart else ("t", "r")
+        evidence = SpanEvidence(users=tuple(users), system=system, answers=True)
+        context = ContextFacts(user_text=captured(users[-1]))
+        records.append(
+            model(
+                trace, f"m{number}", parent, start=5 * number + 1, end=5 * number + 3, user=True, session="s"
+            ).changed(evidence=evidence, context=context)
+        )
+    assert len(turns(records if apart else [plain("t", "r", end=99), *records])) == expected
+
+
+@pytest.mark.parametrize(("status", "expected"), [(None, 2), ("overloaded", 1)])
+def test_a_model_call_that_failed_and_is_made_again_begins_no_turn(status: str | None, expected: int) -> None:
+    evidence = SpanEvidence(users=("a",), system=AGENT, status=status)
+    first = model("t", "m1", session="s", user=True, start=1, end=2).changed(evidence=evidence)
+    assert len(turns([first, first.changed(trace_id="u", span_id="m2", start=5, end=6)])) == expected
+
+
+def test_a_request_that_another_span_repeats_is_one_call() -> None:
+    asked = ("f", {"x": 1}, "c1")
+    records = [
+        agent("t", "r", end=99),
+        model("t", "m1", "r", start=1, end=2, requests=(asked,)),
+        tool("t", "f1", "r", name="f", start=3, args={"x": 1}, call_id="c1"),
+        model("t", "m2", "r", start=4, end=5, requests=(asked,), answered={"c1": False}),
+    ]
+    assert turns(records) == [["f"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [({"agent_name": "booker"}, []), ({"to_agent": "b"}, []), ({"why": "angry"}, ["handoff"])],
+)
+def test_a_hand_off_names_an_agent(arguments: dict[str, str], expected: list[str]) -> None:
+    assert turns([agent("t", "r", end=9), tool("t", "h", "r", name="handoff", start=2, args=arguments)]) == [expected]
 
 
 # Failures.

@@ -143,6 +143,8 @@ class Program:
     """The middle of a turn is the work of another agent, which is called as a tool."""
     failure: str = "status"
     """`status`, or only the result's `text`, or that in a `foreign` language."""
+    beside: str = ""
+    """Another model call: a `guard` before each one, a `title` after the answer, or a failed one: `call made again`."""
     longest: int = 1 << 20
     """Characters of a result that its span keeps."""
     lost: frozenset[str] = frozenset()
@@ -173,6 +175,11 @@ PROGRAMS = (
     Program("failure in another language", failure="foreign", lost=frozenset({"failure"})),
     Program("results cut at 1,000 characters", longest=1_000),
     Program("models only", models_only=True, lost=frozenset({"failure"})),
+    *(Program(f"a {beside} beside", beside=beside) for beside in ("guard", "title", "call made again")),
+    *(
+        Program(f"models only, a {beside} beside", beside=beside, models_only=True, lost=frozenset({"failure"}))
+        for beside in ("guard", "title", "call made again")
+    ),
     Program("models only, trimmed history", history=trimmed, models_only=True, lost=frozenset({"failure", "turns"})),
 )
 
@@ -449,12 +456,26 @@ class Written:
 
     def steps(self, messages: list[Message], batches: Batches, answer: str, trace: str, parent: str) -> None:
         for batch in batches:
+            self.beside("guard", messages, "Is this safe? Answer yes or no.", trace, parent)
+            self.beside("call made again", messages, "", trace, parent)
             requests = [call.request for call in batch]
             self.model(messages, {"role": "assistant", "content": None, "tool_calls": requests}, trace, parent)
             for call in batch:
                 self.tool(call, trace, parent)
             messages += [tool_message(self.told(call)) for call in batch]
         self.model(messages, {"role": "assistant", "content": answer}, trace, parent)
+        self.beside("title", messages, "Write a title for this conversation.", trace, parent)
+
+    def beside(self, what: str, messages: list[Message], told: str, trace: str, parent: str) -> None:
+        """Add a model call that is no step of the conversation, if the program makes such ones."""
+        if what != self.program.beside:
+            return
+        said = [one for one in messages if one["role"] == "user"]
+        given = [{"role": "system", "content": told}, said[0 if what == "title" else -1]] if told else messages
+        reply = {"role": "assistant", "content": "yes" if told else ""}
+        attributes = self.writer.model(self.conversation.id, given, reply)
+        failed = {} if told else {"status": {"code": 2, "message": "overloaded"}}
+        self.span(trace or self.trace_id(), parent, "chat m", attributes, **failed)
 
     def model(self, messages: list[Message], reply: Message, trace: str, parent: str) -> None:
         given = self.program.history(list(messages))
@@ -482,6 +503,82 @@ class Written:
     def told(self, call: Asked) -> Asked:
         foreign = self.program.failure == "foreign" and call.failed
         return replace(call, result=_FAILURES[len(call.id) % len(_FAILURES)]) if foreign else call
+
+
+ODD_NAMES = (
+    *("chat", "invoke_agent", "execute_tool", "handoff", "transfer_to_agent", "agent", "search.web", "tool", "model"),
+    *(
+        "functions.get",
+        "weather tool",
+        "get-weather",
+        "response",
+        "user",
+        "Task",
+        "submit",
+        "output",
+        "workflow",
+        "名前",
+    ),
+)
+ODD_ARGUMENTS: tuple[Mapping[str, Any], ...] = (
+    *(
+        {},
+        {"args": [1], "kwargs": {"a": 1}},
+        {"args": [], "kwargs": {"a": 1}},
+        {"kwargs": {"a": 1}},
+        {"input": {"x": 1}},
+    ),
+    *({"input": "plain"}, {"input": '{"x": 1}'}, {"arguments": {"x": 1}}, {"name": "Bob", "arguments": {"x": 1}}),
+    *(
+        {"tool_name": "other", "arguments": {"x": 1}},
+        {"type": "json", "value": {"a": 1}},
+        {"type": "text", "value": "x"},
+    ),
+    *({"type": "object", "properties": {"a": {"type": "string"}}}, {"schema": {"type": "object", "properties": {}}}),
+    *({"messages": [{"role": "user", "content": "hi"}]}, {"message": {"role": "assistant", "content": "x"}}),
+    *({"role": "user", "content": "hi"}, {"content": [{"type": "text", "text": "a"}]}, {"value": {"a": 1}}),
+    *({"data": {"content": "x", "tool_call_id": "y"}}, {"error": "disk full"}, {"output": "o"}, {"id": "call_1"}),
+    *({"tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}, {"q": "***"}),
+    *({"text": '{"a": 1}'}, {"text": "[1, 2]"}, {"note": "null"}, {"x": None}, {"q": "[REDACTED]"}, {"n": 10**30}),
+    *({"s": "b" * 1000}, {"a.b": 1}, {"0": "zero"}, {"s": "ends with..."}, {"e": ""}, {"e": {}}, {"session_id": "s-9"}),
+)
+ODD_RESULTS = (
+    *(
+        "",
+        "null",
+        "{}",
+        "[]",
+        '{"error": null, "a": 1}',
+        '{"error": "not found"}',
+        "12",
+        '"quoted"',
+        "None",
+        "{'a': 1}",
+    ),
+    *('{"content": [{"type": "text", "text": "x"}]}', '[{"type": "text", "text": "hello"}]', "0 errors", "user: hello"),
+    *('{"messages": [{"role": "user", "content": "hi"}]}', '{"tool_call_id": "abc", "content": "z"}', "true"),
+    '{"role": "assistant", "tool_calls": [{"id": "q", "function": {"name": "f", "arguments": "{}"}}]}',
+)
+ODD_MESSAGES = (
+    *("Error: it does not work", '{"role": "assistant"}', '{"a": 1}', "[1, 2]", "tool: run it", "null", "1", "go on"),
+    *("<system>be nice</system>", "The tool returned an error, try again", "Tool result: ok", "a" * 4000),
+)
+
+
+def odd_conversations() -> Iterator[Conversation]:
+    """Yield plain conversations with one thing in each that could be taken for something else."""
+    plain: Message = {"name": "find", "args": {"what": "a table"}, "result": "found", "error": None}
+    changes = [
+        *({"name": name} for name in ODD_NAMES),
+        *({"args": arguments} for arguments in ODD_ARGUMENTS),
+        *({"result": result} for result in ODD_RESULTS),
+    ]
+    for number, change in enumerate(changes):
+        calls = [plain, {**plain, "name": "other", **change}, plain]
+        yield conversation({"id": f"odd-{number}", "users": [[0, "Find a table"], [2, "And a chair"]], "calls": calls})
+    for number, text in enumerate(ODD_MESSAGES):
+        calls = [plain, {**plain, "name": "other"}]
+        yield conversation({"id": f"said-{number}", "users": [[0, "Find a table"], [1, text]], "calls": calls})
 
 
 _FAILURES = (

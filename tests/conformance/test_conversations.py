@@ -23,6 +23,17 @@ def test_no_conversation_is_silently_another(data: Path, request: pytest.Fixture
     assert table.share_of_false_doubts() <= variations.MOST_FALSE_DOUBTS
 
 
+def test_what_could_be_taken_for_something_else_is_not(request: pytest.FixtureRequest) -> None:
+    table, wrong = variations.Table(), list[variations.Case]()
+    odd = list(conversations.odd_conversations())
+    for one in odd if request.config.getoption("--all") else odd[::8]:
+        for found in conversations.cases_of(one):
+            table.add(found)
+            wrong += [found] if found.silent or found.outcome == variations.BLIND else []
+    assert wrong == []
+    assert table.share_of_false_doubts() <= variations.MOST_FALSE_DOUBTS
+
+
 def test_a_made_conversation_is_read_as_it_was_held() -> None:
     """The judge itself: a conversation whose every turn is plain, by the conventions."""
     asked = {"name": "find", "args": {"what": "a table"}, "result": "found", "error": None}

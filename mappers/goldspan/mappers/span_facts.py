@@ -206,6 +206,8 @@ class SpanEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     """Its input ends with results of tools rather than with a user's message; none where it holds neither."""
     users: tuple[str, ...] | None = None
     """Digests of the user's messages in its input, in order; none unless it ends with one and is recorded whole."""
+    system: str = ""
+    """The digest of what the system told the model, beside `users`; `""` where it told nothing."""
     first_and_last_user: tuple[str, ...] = ()
     """Digests of the user's first and last messages in its input, where the input is recorded whole."""
     answers: bool = False

@@ -169,8 +169,9 @@ def _of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> I
         yield _Contradiction("begins_with_results", DoubtedFact.TURNS, [own[0].ref])
     told = [span for span in own if span.evidence.users]
     for index, span in enumerate(told):
-        mine = span.evidence.users or ()
-        longer = (one for one in told[index + 1 :] if _goes_on(mine, one.evidence))
+        mine = span.evidence
+        alike = (one for one in told[index + 1 :] if one.evidence.system == mine.system)  # a guard is told otherwise
+        longer = (one for one in alike if _goes_on(mine.users or (), one.evidence))
         if (later := next(longer, None)) is not None:
             yield _Contradiction("several_user_messages", DoubtedFact.TURNS, [span.ref, later.ref])
             return

@@ -13,7 +13,14 @@ from msgspec.structs import replace
 from goldspan.mappers.assembly.doubts import doubts_of
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, other_lists, time_order
-from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS, Fragment, is_injected, order_of, take_out
+from goldspan.mappers.assembly.turn_fragments import (
+    DEFAULT_SESSION_KEYS,
+    Fragment,
+    is_beside,
+    is_injected,
+    order_of,
+    take_out,
+)
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
     ContextFacts,
@@ -353,7 +360,11 @@ def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
         return True
     agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
     only_tools = all(span.role is Role.TOOL for span in fragment.spans) and fragment.spans[0].ref == fragment.root
-    if not (agentless and only_tools) and not fragment.continues and not (agentless and _is_injected(turn, fragment)):
+    if (
+        not (agentless and only_tools)
+        and not fragment.continues
+        and not (agentless and _says_nothing_new(turn, fragment))
+    ):
         return False
     return any(span.model is not None for earlier in turn for span in earlier.spans)
 
@@ -381,10 +392,13 @@ def _encloses(agent: Fragment, fragment: Fragment) -> bool:
     )
 
 
-def _is_injected(turn: list[Fragment], fragment: Fragment) -> bool:
+def _says_nothing_new(turn: list[Fragment], fragment: Fragment) -> bool:
+    """Say whether users said nothing to an agentless fragment that the turn does not have."""
     first = next((span for span in fragment.spans if span.role is Role.MODEL), None)
-    before = (span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role is Role.MODEL)
-    return first is not None and is_injected(first, before)
+    if first is None:
+        return False
+    before = [span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role is Role.MODEL]
+    return is_injected(first, before) or (first.ref == fragment.root and is_beside(first, before))
 
 
 def _join_attributes(fragment: Fragment) -> Iterator[Mapping[str, object]]:

@@ -122,6 +122,21 @@ PSEUDO_TOOLS: frozenset[str] = frozenset(
     }
 )
 """Tools that frameworks make for themselves, by name; spans that a dialect marks as such need no entry (R5)."""
+_TO_AN_AGENT = frozenset({"transfer_to_agent", "handoff"})
+"""Those of them whose arguments name an agent: a user's own `handoff` may call a person."""
+
+
+def _is_of_framework(call: ToolCall, pseudo_tools: Collection[str]) -> bool:
+    if call.name not in pseudo_tools or call.name not in _TO_AN_AGENT or call.capture is not Capture.CAPTURED:
+        return call.name in pseudo_tools
+    return _names_agent(call.arguments, 4)
+
+
+def _names_agent(arguments: object, depth: int) -> bool:
+    """Say whether an argument is an agent's, in any envelope."""
+    if not is_mapping(arguments) or not depth:
+        return False
+    return any("agent" in key.lower() or _names_agent(inner, depth - 1) for key, inner in arguments.items())
 
 
 @dataclass(slots=True, eq=False)
@@ -189,22 +204,40 @@ def calls_of(
     batches, given = Batches(), GivenTools(spans, tree_of)
     requested = all(execution.asked is not None for execution in executions)  # else two clocks would be compared
     for execution in executions:
-        if execution.tool.pseudo or execution.name in pseudo_tools or _is_named_failure(execution.tool):
+        if execution.tool.pseudo or _is_named_failure(execution.tool):
             continue
         call = _executed_call(execution, given)
+        if _is_of_framework(call, pseudo_tools):
+            continue
         if not execution.tool.executed:
             call = _only_requested(call, executed_names, answered)
         batch = batch_of[execution.span.ref] if execution.batch is None else execution.batch
         first = execution.asked.model if requested and execution.asked is not None else execution.span
         batches.add(batch, time_order(first), execution.position, call)
-    for ask in unmatched:
-        pseudo = ask.request.pseudo or ask.request.name.startswith("transfer_to_")
-        if ask.request.name in pseudo_tools or (pseudo and _hands_over(ask.request.name, spans)):
+    for ask in _not_executed(unmatched, executions, spans):
+        call = _requested_call(ask, given)
+        if _is_of_framework(call, pseudo_tools):
             continue
-        call = _only_requested(_requested_call(ask, given), executed_names, answered)
+        call = _only_requested(call, executed_names, answered)
         moment = time_order(ask.model) if requested else (ask.model.end, ask.model.end, ask.model.span_id)
         batches.add(ask.response, moment, ask.position, call)
     return batches.numbered()
+
+
+def _not_executed(
+    unmatched: Iterable[_ModelRequest],
+    executions: Sequence[_Execution],
+    spans: Sequence[SpanFacts],
+) -> Iterator[_ModelRequest]:
+    """Yield the requests that are calls though none was executed: no hand-offs, and none that another span repeats."""
+    ran = {one.asked.request.call_id: one.asked.request for one in executions if one.asked is not None}
+    for ask in unmatched:
+        request = ask.request
+        if request.call_id and ran.get(request.call_id) == request:
+            continue
+        pseudo = request.pseudo or request.name.startswith("transfer_to_")
+        if not (pseudo and _hands_over(request.name, spans)):
+            yield ask
 
 
 def _batches_without_requests(

@@ -260,6 +260,25 @@ def is_injected(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
     return next((one.evidence.users for one in before if one.evidence.users), None) == users
 
 
+def is_beside(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
+    """Say whether a model call is given what users said to the calls before it, and is of their turn for that (R7).
+
+    A guard, a router, a writer of titles: the system tells it something else. Or a call that failed is made again.
+
+        system: Is this safe?        user: A table for two    -> yes
+        system: You book tables.     user: A table for two    -> find_table(...)     of the same turn
+    """
+    users, text = span.evidence.users, span.context.user_text.raw
+    found = False
+    for one in before if users else ():
+        said = one.evidence.users
+        if said and one.evidence.system == span.evidence.system:
+            return users == said and (found or one.evidence.status is not None)
+        if said and users:
+            found = found or set(users) <= set(said) or (bool(text) and text == one.context.user_text.raw)
+    return found
+
+
 def _starts_turn(span: SpanFacts, current: str | None, before: Iterable[SpanFacts]) -> bool:
     """Say whether a span after a model call begins another turn: by another turn id, else by a user's new message."""
     if span.turn_id is not None:
@@ -267,7 +286,7 @@ def _starts_turn(span: SpanFacts, current: str | None, before: Iterable[SpanFact
     if span.model is None or span.model.new_user_message is not True:
         return False
     earlier = list(islice(before, _MOST_BEFORE))
-    return not is_injected(span, earlier) and not _is_handed_on(span, earlier)
+    return not (is_injected(span, earlier) or is_beside(span, earlier) or _is_handed_on(span, earlier))
 
 
 _MOST_BEFORE = 256  # spans of a turn that are looked at for what the next one was given

@@ -38,11 +38,11 @@ _NUMBERED = regex(r"(.+?)\.(\d{1,6})\.(.+)")
 _SPEAKING = frozenset(
     {
         *("messages", "message", "chat", "contents", "context", "ctx", "conversation", "history", "transcript"),
-        *("input", "inputs", "prompt", "prompts", "request", "llm", "body", "payload", "event", "data"),
+        *("in", "input", "inputs", "prompt", "prompts", "request", "llm", "body", "payload", "event", "data"),
     }
 ).union(OUTPUT_WORDS)
 """Words of keys under which messages may stand."""
-_IN = frozenset({"input", "inputs", "prompt", "prompts", "request"})
+_IN = frozenset({"in", "input", "inputs", "prompt", "prompts", "request"})
 _NO_MESSAGES = frozenset({"tools", "functions", "definitions", "metadata", "usage", "schema", "config", "invocation"})
 _NO_OBJECT = frozenset(
     {"id", "ids", "model", "tokens", "temperature", "reason", "reasons", "count", "type", "seed", "role"}
@@ -226,6 +226,7 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
         ended.results,
         ended.continues,
         ended.users,
+        _system_in(given_to, attributes) if ended.users else "",
         ends,
         answers,
         asks_in_text,
@@ -320,6 +321,16 @@ def _input(given: Sequence[Any]) -> _Input:
         )
         return _Input(results, continues, users_in(messages) if continues is False else None, may_be_user)
     return _Input()
+
+
+def _system_in(given: Sequence[Any], attributes: Attributes) -> str:
+    """Return a digest of what the system told a model, in its messages or beside them."""
+    for messages in given:
+        told = [one.text for one in model_messages.whole_history(messages) or () if one.role == "system"]
+        if told:
+            return value_digest(told[0])
+    beside = attributes.get("gen_ai.system_instructions")
+    return "" if beside is None else value_digest(beside)
 
 
 def _first_and_last_user(given: Sequence[Any]) -> tuple[str, ...]:
