@@ -144,7 +144,7 @@ class Program:
     failure: str = "status"
     """`status`, or only the result's `text`, or that in a `foreign` language."""
     beside: str = ""
-    """Another model call: a `guard` before each one, a `title` after the answer, or a failed one: `call made again`."""
+    """Another model call, one of `BESIDE`: a guard before each call, a title after the answer, a call made again."""
     longest: int = 1 << 20
     """Characters of a result that its span keeps."""
     lost: frozenset[str] = frozenset()
@@ -166,6 +166,29 @@ def summarised(messages: list[Message]) -> list[Message]:
     return [messages[0], {"role": "user", "content": text}, *messages[last:]]
 
 
+BESIDE: Mapping[str, Callable[[list[str], list[Message]], list[Message]]] = {
+    "a guard": lambda said, _: [told("Is this safe? Say yes or no."), asked(said[-1])],
+    "a guard that is given a task": lambda said, _: [
+        asked(f"Is this safe? Say yes or no.\n\n<text>\n{said[-1]}\n</text>")
+    ],
+    "a title": lambda said, _: [told("Write a title."), asked(said[0])],
+    "a title of a transcript": lambda _, messages: [
+        told("Write a title."),
+        asked("\n".join(f"{one['role']}: {one.get('content')}" for one in messages[1:])),
+    ],
+    "a call made again": lambda _, messages: messages,
+}
+"""What such a model call is given: of what users said, or of all messages."""
+
+
+def told(text: str) -> Message:
+    return {"role": "system", "content": text}
+
+
+def asked(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
 PROGRAMS = (
     Program("agent"),
     Program("trimmed history", history=trimmed),
@@ -175,10 +198,10 @@ PROGRAMS = (
     Program("failure in another language", failure="foreign", lost=frozenset({"failure"})),
     Program("results cut at 1,000 characters", longest=1_000),
     Program("models only", models_only=True, lost=frozenset({"failure"})),
-    *(Program(f"a {beside} beside", beside=beside) for beside in ("guard", "title", "call made again")),
+    *(Program(f"beside: {beside}", beside=beside) for beside in BESIDE),
     *(
-        Program(f"models only, a {beside} beside", beside=beside, models_only=True, lost=frozenset({"failure"}))
-        for beside in ("guard", "title", "call made again")
+        Program(f"models only, beside: {beside}", beside=beside, models_only=True, lost=frozenset({"failure"}))
+        for beside in BESIDE
     ),
     Program("models only, trimmed history", history=trimmed, models_only=True, lost=frozenset({"failure", "turns"})),
 )
@@ -456,25 +479,25 @@ class Written:
 
     def steps(self, messages: list[Message], batches: Batches, answer: str, trace: str, parent: str) -> None:
         for batch in batches:
-            self.beside("guard", messages, "Is this safe? Answer yes or no.", trace, parent)
-            self.beside("call made again", messages, "", trace, parent)
+            self.beside(messages, trace, parent, is_last=False)
             requests = [call.request for call in batch]
             self.model(messages, {"role": "assistant", "content": None, "tool_calls": requests}, trace, parent)
             for call in batch:
                 self.tool(call, trace, parent)
             messages += [tool_message(self.told(call)) for call in batch]
         self.model(messages, {"role": "assistant", "content": answer}, trace, parent)
-        self.beside("title", messages, "Write a title for this conversation.", trace, parent)
+        self.beside(messages, trace, parent, is_last=True)
 
-    def beside(self, what: str, messages: list[Message], told: str, trace: str, parent: str) -> None:
+    def beside(self, messages: list[Message], trace: str, parent: str, *, is_last: bool) -> None:
         """Add a model call that is no step of the conversation, if the program makes such ones."""
-        if what != self.program.beside:
+        what = self.program.beside
+        if not what or is_last != ("title" in what):
             return
-        said = [one for one in messages if one["role"] == "user"]
-        given = [{"role": "system", "content": told}, said[0 if what == "title" else -1]] if told else messages
-        reply = {"role": "assistant", "content": "yes" if told else ""}
-        attributes = self.writer.model(self.conversation.id, given, reply)
-        failed = {} if told else {"status": {"code": 2, "message": "overloaded"}}
+        given = BESIDE[what]([one["content"] for one in messages if one["role"] == "user"], messages)
+        failed = {"status": {"code": 2, "message": "overloaded"}} if given is messages else {}
+        attributes = self.writer.model(
+            self.conversation.id, given, {"role": "assistant", "content": "" if failed else "yes"}
+        )
         self.span(trace or self.trace_id(), parent, "chat m", attributes, **failed)
 
     def model(self, messages: list[Message], reply: Message, trace: str, parent: str) -> None:

@@ -5,6 +5,7 @@ Most fragments are a whole turn. Raw SDKs write one trace for each model call, s
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -272,11 +273,28 @@ def is_beside(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
     found = False
     for one in before if users else ():
         said = one.evidence.users
-        if said and one.evidence.system == span.evidence.system:
+        if not said or not users:
+            continue
+        if one.evidence.system == span.evidence.system:
             return users == said and (found or one.evidence.status is not None)
-        if said and users:
-            found = found or set(users) <= set(said) or (bool(text) and text == one.context.user_text.raw)
+        if 1 < len(said) < len(users) and users[: len(said)] == said:
+            return False  # the conversation goes on: what the system tells it has the time in it, for example
+        if not (one.evidence.requests and span.evidence.requests):
+            found = found or set(users) <= set(said) or _is_within(text, one.context.user_text.raw)
     return found
+
+
+def _is_within(one: object, other: object) -> bool:
+    """Say whether of two texts one holds the other: they are equal, or it is a transcript, or a task around it."""
+    if not isinstance(one, str) or not isinstance(other, str):
+        return False
+    shorter, longer = sorted((one.strip(), other.strip()), key=len)
+    if not shorter or len(shorter) >= _SHORTEST_INSIDE:
+        return bool(shorter) and shorter in longer
+    return re.search(rf"(?:^|[:>\"'])\s*{re.escape(shorter)}\s*(?:$|[<\"'])", longer, re.MULTILINE) is not None
+
+
+_SHORTEST_INSIDE = 12  # characters of a text that is in another one by no chance
 
 
 def _starts_turn(span: SpanFacts, current: str | None, before: Iterable[SpanFacts]) -> bool:
