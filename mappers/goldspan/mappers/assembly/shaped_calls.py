@@ -138,22 +138,11 @@ class _ShapeReading:
         if requests and not self._asked and not any(span.look for span in ordered if span.role is not None):
             return
         self._looks = {span.span_id: look for span in ordered if (look := span.look) is not None}
-        for span in filter(asks_unread, ordered):
-            self._complete_model(span)
-        if self.models:
-            requests = _requests(self.models.get(span.span_id, span) for span in ordered)
-            self._asked = _unanswered(requests, tools)
-        written_apart = () if requests else self._read_requests_written_apart(ordered)
-        if written_apart:
-            requests = _requests(self.models.values())
-            self._asked = _unanswered(requests, tools)
-        between: Mapping[str, SpanFacts] = {}
-        if not requests and all(span.look is not None for span in ordered if span.role is Role.MODEL):
-            self._read_models(ordered)
-            requests = _requests(self.models.values())
-            self._asked = _unanswered(requests, tools)
-            if tools and not requests:
-                self.models = between = self._models_between()
+        requests, written_apart = self._read_requests(ordered, requests)
+        self._asked = _unanswered(requests, tools)
+        only_divide = bool(tools) and not requests
+        if only_divide:
+            self.models = self._models_between()
         self._complete(tools)
         candidates = [span for span in ordered if self._may_be_call(span) and span.span_id not in written_apart]
         if self._asked:
@@ -161,8 +150,21 @@ class _ShapeReading:
         elif not requests:
             self._take_self_described(candidates, tools)
         self._read_agents()
-        if not between:
+        if not only_divide:
             self._correct_models([call.start for call in (*tools, *self.calls.values())])
+
+    def _read_requests(
+        self, ordered: Sequence[SpanFacts], requests: list[ToolRequest]
+    ) -> tuple[list[ToolRequest], Collection[str]]:
+        """Return the requests of all models, given those that tables read, and the spans that are nothing but one."""
+        for span in filter(asks_unread, ordered):
+            self._complete_model(span)
+        if self.models:
+            requests = _requests(self.models.get(span.span_id, span) for span in ordered)
+        written_apart = () if requests else self._read_requests_written_apart(ordered)
+        if not (requests or written_apart) and all(span.look for span in ordered if span.role is Role.MODEL):
+            self._read_models(ordered)
+        return requests or _requests(self.models.values()), written_apart
 
     def _read_requests_written_apart(self, ordered: Sequence[SpanFacts]) -> Collection[str]:
         """Give models the requests that stand on spans of their own below theirs, and return these spans.
