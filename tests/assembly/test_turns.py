@@ -8,7 +8,7 @@ import pytest
 
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.assembly.runs import AssemblySettings
-from goldspan.mappers.span_facts import SpanFacts
+from goldspan.mappers.span_facts import ResultEvidence, SpanEvidence, SpanFacts
 from goldspan.scoring.errors import Problem
 from rigs.span_facts import SECOND, agent, model, plain, tool
 
@@ -194,6 +194,26 @@ def test_raw_model_calls_of_a_session_are_one_turn_until_a_new_user_message() ->
         model("t4", "m", session="s", user=True, start=4, requests=(("d", {}, "4"),)),
     ]
     assert shape(records) == [[["a", "b", "c"], ["d"]]]
+
+
+@pytest.mark.parametrize(
+    ("answers", "given", "turns"),
+    [
+        (True, ("1",), [[["a"], ["b"]]]),
+        (False, ("1",), [[["a", "b"]]]),  # it failed, and is called again
+        (True, ("1", "2"), [[["a", "b"]]]),
+    ],
+)
+def test_results_that_a_model_has_answered_begin_a_turn(answers: bool, given: tuple[str, ...], turns: Any) -> None:
+    """Azure's instrumentation for the Responses API loses a user's message behind others."""
+    told = SpanEvidence(results=(ResultEvidence("1"),), continues=True, answers=answers)
+    again = SpanEvidence(results=tuple(map(ResultEvidence, given)), continues=True)
+    records = [
+        model("t1", "m", session="s", user=True, start=1, requests=(("a", {}, "1"),)),
+        model("t2", "m", session="s", user=False, start=2, evidence=told),
+        model("t3", "m", session="s", user=False, start=3, evidence=again, requests=(("b", {}, "3"),)),
+    ]
+    assert shape(records) == turns
 
 
 def test_raw_model_calls_under_one_plain_root_are_cut_at_user_messages_too() -> None:

@@ -360,13 +360,20 @@ def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
         return True
     agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
     only_tools = all(span.role is Role.TOOL for span in fragment.spans) and fragment.spans[0].ref == fragment.root
-    if (
-        not (agentless and only_tools)
-        and not fragment.continues
-        and not (agentless and _says_nothing_new(turn, fragment))
-    ):
+    continues = fragment.continues and not _is_told_again(turn, fragment)
+    if not (agentless and only_tools) and not continues and not (agentless and _says_nothing_new(turn, fragment)):
         return False
     return any(span.model is not None for earlier in turn for span in earlier.spans)
+
+
+def _is_told_again(turn: list[Fragment], fragment: Fragment) -> bool:
+    """Say whether a model is given results that another has answered: its user's message is not recorded."""
+    before = [span for earlier in turn for span in earlier.spans if span.role is Role.MODEL]
+    first = next((span for span in fragment.spans if span.role is Role.MODEL), None)
+    if first is None or not before or not before[-1].evidence.answers or before[-1].evidence.requests:
+        return False
+    given = {one.call_id for one in first.evidence.results}
+    return bool(given) and given <= {one.call_id for span in before for one in span.evidence.results if one.call_id}
 
 
 def _ran_within(turn: list[Fragment], fragment: Fragment) -> bool:
