@@ -80,6 +80,13 @@ def test_a_text_in_the_users_name_may_be_a_result_where_one_is_awaited(text: str
     assert evidence({"any.input": json.dumps([QUESTION, SAID, AGAIN])}).may_be_user is False
 
 
+def test_messages_that_are_cut_within_a_request_ask_for_a_tool() -> None:
+    whole = json.dumps([ASKING])
+    assert evidence({"any.output": whole[:-20]}).asks_in_text
+    assert not evidence({"any.output": whole}).asks_in_text
+    assert not evidence({"any.output": json.dumps([SAID])[:-5]}).asks_in_text
+
+
 def test_arguments_tell_a_request_that_has_no_id() -> None:
     without = {key: value for key, value in openai_call().items() if key != "id"}
     found = evidence({"any.output": json.dumps([{**ASKING, "tool_calls": [without]}])})

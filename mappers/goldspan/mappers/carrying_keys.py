@@ -18,6 +18,11 @@ OUTPUT_WORDS = frozenset(
     {"out", "output", "outputs", "completion", "completions", "response", "result", "results", "choice", "choices"}
     | {"answer", "return", "returned", "generation"}
 )
+ERROR_WORDS = frozenset({"error", "exception", "failure"})
+NO_ERRORS = frozenset({"", "false", "none", "null", "ok", "success", "0"})
+"""Values of keys of errors that say that there was none."""
+_SESSION = frozenset({"session", "conversation", "thread"})
+_NO_SESSION = frozenset({"mcp", "transport", "parent", "user", "name"})
 _SAYING = ("out", "output", "outputs", "messages", "message", "prompt", "prompts", "completion", "completions", "llm")
 _CARRYING = (CALL_WORDS | INPUT_WORDS).union(_SAYING, ("conversation",))
 _TOOL_WORDS = frozenset({"tool", "tools", "toolcall", "functioncall", "llm"})
@@ -42,6 +47,14 @@ def words_of(key: str) -> frozenset[str]:
 def may_carry(key: str) -> bool:
     """Say whether an attribute with this key may hold something of a call or of a conversation."""
     return not _CARRYING.isdisjoint(words_of(key)) and _NO_CONTENT.match(key) is None
+
+
+@lru_cache(maxsize=4096)
+def names_session(key: str) -> bool:
+    """Say whether a key is that of a session's id by its words; `thread.id` is the thread that a span ran in."""
+    words = words_of(key)
+    named = "id" in words and not words.isdisjoint(_SESSION)
+    return named and words.isdisjoint(_NO_SESSION) and key != "thread.id"
 
 
 @lru_cache(maxsize=4096)

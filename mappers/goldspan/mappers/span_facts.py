@@ -213,7 +213,7 @@ class SpanEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     answers: bool = False
     """It holds an output of a model."""
     asks_in_text: bool = False
-    """Its output is a text that asks for a tool, as models do that were told how in their prompt."""
+    """Its output is a text that asks for a tool, as models do that are told how in their prompt, or is cut there."""
     arguments: tuple[str, ...] = ()
     """Digests of the objects that stand where a tool's arguments do, the outer ones first."""
     failed: bool | None = None

@@ -15,8 +15,9 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from goldspan.mappers.assembly.shaped_calls import Places, places_of
+from goldspan.mappers.carrying_keys import names_session
 from goldspan.mappers.dialects.reading.value_parsing import identifier
-from goldspan.mappers.dialects.shape import is_tool_kind, names_session, says_kind, says_tool
+from goldspan.mappers.dialects.shape import is_tool_kind, says_kind, says_tool
 from goldspan.mappers.span_facts import SHAPE, LazySpanFacts, LogFacts, ModelFacts, SpanFacts, ValuePlace
 from goldspan.mappers.spans import SpanView
 from goldspan.scoring.sessions import Capture, Session, SpanRef, ToolCall

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from goldspan.mappers.carrying_keys import (
     CALL_WORDS,
+    ERROR_WORDS,
     INPUT_WORDS,
+    NO_ERRORS,
     OTHER_WORK,
     OUTPUT_WORDS,
     OWN_RESULTS,
@@ -68,7 +69,6 @@ _OTHERS = frozenset(
         "reranker",
     }
 )
-_ERRORS = frozenset({"error", "exception", "failure"})
 _FAILURES: tuple[tuple[str, object], ...] = (
     *((key, word) for key in ("tool.status", "status") for word in ("error", "failed", "failure")),
     *(("tool.success", False), ("success", False), ("tool.is_error", True), ("is_error", True)),
@@ -76,7 +76,6 @@ _FAILURES: tuple[tuple[str, object], ...] = (
 """Attributes that mark a call as failed."""
 _PARAMETERS = frozenset({"parameters", "params"})
 """Words of keys that hold the arguments of a call in some instrumentations, and the tool's schema in others."""
-_NO_ERRORS = frozenset({"", "false", "none", "null", "ok"})
 _SEPARATORS = regex(r"[^a-z]+")
 _TOOL_KIND = regex(r"(?:tools?|function)(?:call|execution|invocation|run|use)?$")
 """How kinds of tools end, without what divides their words."""
@@ -288,7 +287,7 @@ class _Look:
             self.texts[place] = text
         if not place.event and says_kind(place.key) and len(text) < 60:
             self._kinds["subtype" in words].append(text)
-        if not place.event and not words.isdisjoint(_ERRORS) and text.lower() not in _NO_ERRORS:
+        if not place.event and not words.isdisjoint(ERROR_WORDS) and text.lower() not in NO_ERRORS:
             self.error = self.error or text
 
     def _note_cut_repr(self, place: ValuePlace, value: str) -> None:
@@ -487,14 +486,6 @@ def _model_of(look: _Look, attributes: Mapping[str, Any]) -> ModelFacts | None:
         silent=is_mute,
         without_output=is_mute,
     )
-
-
-@lru_cache(maxsize=4096)
-def names_session(key: str) -> bool:
-    """Say whether a key is that of a session's id by its words; `thread.id` is the thread that a span ran in."""
-    words = words_of(key)
-    named = "id" in words and not words.isdisjoint({"session", "conversation", "thread"})
-    return named and words.isdisjoint({"mcp", "parent", "user"}) and key != "thread.id"
 
 
 _SESSIONS_IN_METADATA = ("session_id", "thread_id", "conversation_id", "sessionId", "threadId", "conversationId")

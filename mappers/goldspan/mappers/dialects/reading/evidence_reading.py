@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from goldspan.mappers.carrying_keys import INPUT_WORDS, OUTPUT_WORDS
+from goldspan.mappers.carrying_keys import ERROR_WORDS, INPUT_WORDS, NO_ERRORS, OUTPUT_WORDS, names_session
 from goldspan.mappers.dialects.reading import model_messages
 from goldspan.mappers.dialects.reading.value_parsing import identifier, is_redacted
 from goldspan.mappers.span_facts import (
@@ -48,10 +48,6 @@ _NO_OBJECT = frozenset(
     {"id", "ids", "model", "tokens", "temperature", "reason", "reasons", "count", "type", "seed", "role"}
 )
 """Last words of keys of plain values, which need not be decoded and are no answer."""
-_ERROR = frozenset({"error", "exception", "failure"})
-_SESSION = frozenset({"session", "conversation", "thread"})
-_NO_SESSION = frozenset({"mcp", "transport", "parent", "user", "name"})
-_NO_ERROR = frozenset({"", "false", "none", "null", "ok", "success", "0"})
 _FAILURES = frozenset({"error", "failure", "failed"})
 _NAMES_ERROR = regex(
     r"\W*(?:an? )?(?:\w+ )?(?:\w*error|exception|traceback|failed)\b"
@@ -94,9 +90,9 @@ def _read_key(key: str) -> _Key | None:
     found = _Key(
         out=_says_out(words, {*in_order[-1:], *(word.lower() for word in _WORD.findall(key)[-1:])}),
         arguments=not words.isdisjoint(INPUT_WORDS) and words.isdisjoint(OUTPUT_WORDS),
-        error=not words.isdisjoint(_ERROR),
+        error=not words.isdisjoint(ERROR_WORDS),
         outcome="outcome" in words,
-        session="id" in words and not words.isdisjoint(_SESSION) and words.isdisjoint(_NO_SESSION),
+        session=names_session(base),
         messages=not words.isdisjoint(_SPEAKING) and words.isdisjoint(_NO_MESSAGES) and in_order[-1] not in _NO_OBJECT,
         list="" if numbered is None else base,
         number=0 if numbered is None else int(numbered[2]),
@@ -180,7 +176,7 @@ def _session(key: str, value: object) -> tuple[tuple[str, str], ...]:
 def _names_error(value: object, *, outcome: bool) -> bool:
     if isinstance(value, str):
         text = value.strip().strip('"').lower()
-        return text in _FAILURES if outcome else text not in _NO_ERROR
+        return text in _FAILURES if outcome else text not in NO_ERRORS
     return value is True
 
 
@@ -219,7 +215,7 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
         said = [one for one in said if not isinstance(one, str) or _is_transcript(one)]
     requests = _requests(said)
     answers = bool(texts) or not all(map(model_messages.says_nothing, said))
-    asks_in_text = not requests and any(mark in text[:_LONGEST_RESULT] for text in texts for mark in _ASKING_TEXTS)
+    asks_in_text = not requests and any(map(_asks_in_text, texts))
     ends = _first_and_last_user(given_to) if requests and given else ()
     return SpanEvidence(
         requests,
@@ -237,6 +233,10 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
 
 _ASKING_TEXTS = ("Action Input:", "next_tool_name", "<tool_call>", "<function_calls>", "<function=")
 """What texts hold that ask for a tool: ReAct, DSPy, and the templates of open models."""
+
+
+def _asks_in_text(text: str) -> bool:
+    return any(mark in text[:_LONGEST_RESULT] for mark in _ASKING_TEXTS) or model_messages.asks_in_part(text)
 
 
 def _add_events(values: tuple[list[Any], list[Any]], span: SpanView) -> None:

@@ -261,6 +261,11 @@ def _tool_request(request: MessageRequest) -> ToolRequest:
     return ToolRequest(request.name, content, request.call_id or None, captures)
 
 
+def asks_in_part(text: str) -> bool:
+    """Say whether a text is the beginning of messages that ask for tools, cut so that it cannot be read."""
+    return text[:1] in ("[", "{") and any(mark in text for mark in _REQUEST_MARKS) and read_value(text) is text
+
+
 def says_nothing(output: object) -> bool:
     """Say whether a model's output has messages, and these nothing but their role."""
     messages = () if isinstance(output, str) else tuple(raw_messages(output))
