@@ -17,10 +17,10 @@ months) is in tables: here, in `words.py`, `quantities.py` and `dates.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
-from datetime import date, timedelta
+from collections.abc import Sequence, Set
+from datetime import date
 from functools import cached_property
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
 from math import e, isfinite, pi
 from typing import Any
 
@@ -30,21 +30,14 @@ from goldspan.scoring.grounding.assumed import PEOPLE_COUNTED, SaidByPeople, ass
 from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import (
-    Day,
-    RelativeDay,
-    days_of,
     full_name,
-    led_in_two_steps,
-    may_lead,
-    times_of,
-    weeks_of,
 )
 from goldspan.scoring.grounding.languages import with_digits
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
+from goldspan.scoring.grounding.moments import MomentFinder, moment_of
 from goldspan.scoring.grounding.quantities import (
     ABBREVIATIONS,
     UNITS_BY_STEM,
-    Quantity,
     as_number,
     converted,
     is_detailed,
@@ -58,7 +51,6 @@ from goldspan.scoring.grounding.words import (
     letters_in,
     normalised,
     one_edit,
-    remembered,
     stem,
     words_of,
     words_of_number,
@@ -88,18 +80,12 @@ _SEVERAL = regex(r"['\"`]?\s*(?:[,、]|or\b|或)\s*['\"`]?\w")
 _OFFERED_BEFORE = 300  # characters before a value in which a description may say that it offers it
 _UNSPACED = "\u0e00"
 """From this letter on are the scripts that put no spaces between words, and Korean's, which puts endings to them."""
-_ENDS = frozenset(("end", "until", "finish", "stop"))
-_ENDS_OF_YEAR = ((1, 1), (12, 31))
-_DAYS_AFTER_MONTH = 3  # the last week of a month may end so many days after it
-_USUAL_MINUTES = (30, 60, 90, 120)
 _LARGEST_EXACT = 2**53  # beyond it an integer is an identifier, whose digits count
 _AMOUNT = regex(r"(\d{1,15})([^\W\d_]+)")  # a number with its unit: `72h`
 _RUNS = regex(r"\d+|[^\W\d_]+")
 _EXPRESSION = regex(r"(?=.*[*+^(=])[\d\s.,+*/^()=<>%-]+")
 _RANGE = regex(r"(\d[\d,.]*)\s?[-\u2013~]\s?(\d[\d,.]*)")
-_MOST_SPANS = 3
 _IN_WORDS = {str(digit): words_of_number(digit)[0] for digit in range(10)}
-_LONGEST_MONTH = 31
 _MOST_MINUTES, _FIRST_YEAR, _LAST_YEAR = 60, 1000, 9999
 _LEAST_REST = 10
 _LEAST_OF_TELEPHONE = 7
@@ -131,13 +117,8 @@ _EXTENSIONS = frozenset(
         "yml",
     ]
 )
-_LONG_RUN = regex(r"(?<![\d.t])\d{5,}")
-_NUMBERED_DAY = regex(r"\d{8}[-_](?!(?:[01]\d|2[0-3])[0-5]\d)\d")  # an order of a day: `20240516-7702`
-_DIGITS_OF_MOMENTS = (8, 12, 14)
 """So many digits in a row are a date, or a date with a time; others are of an identifier that begins like one."""
 _LONGEST_PREFIX = 2
-_LED_FROM = 50
-_LED_IN_STEPS_FROM = 3
 _LONGEST_NEAR = 40  # letters of a word that may be a spelling of another
 _NOT_CERTAIN = (Kind.UNKNOWN, Kind.ASSUMED)
 _MAPPED = r"['\"`)]*\s*(?:for|=|:|-|refers to|means|is|stands for|represents|to)\s+"
@@ -162,19 +143,8 @@ class OriginFinder:
         self._passages = len(conversation) if passages is None else passages
         self._end = conversation.end(self._passages)
         self._today = tuple(days)
+        self._moments = MomentFinder(conversation, self._passages, self._today)
         self._known: dict[str, bool] = {}
-
-    @cached_property
-    def _days(self) -> list[tuple[Day, int]]:
-        return self._conversation.days(self._passages)
-
-    @cached_property
-    def _times(self) -> list[tuple[tuple[int, int], int]]:
-        return self._conversation.times(self._passages)
-
-    @cached_property
-    def _quantities(self) -> list[Quantity]:
-        return [one for one, _ in self._conversation.quantities(self._passages)]
 
     @cached_property
     def _in_english(self) -> OriginFinder | None:
@@ -327,7 +297,7 @@ class OriginFinder:
 
     def _computed_from_said(self, value: float, leaf: Leaf | None, *, whole: bool) -> Origin | None:
         conversation, passages = self._conversation, self._passages
-        if (origin := converted(value, self._quantities)) is not None:
+        if (origin := converted(value, self._moments.quantities)) is not None:
             with_unit = conversation.quantities(passages)
             return Origin(Kind.DERIVED, "unit", next(place for one, place in with_unit if one is origin))
         if (found := self._whole_number(int(value), leaf) if whole else self._constant(value)) is not None:
@@ -353,7 +323,7 @@ class OriginFinder:
         counted = leaf is not None and name_says(leaf.path, PEOPLE_COUNTED)
         if not counted and (part_of := self._part_of_date(value)) is not None:
             return Origin(Kind.DERIVED, "part of a date", part_of)
-        if self._between(value):
+        if value in self._moments.times_between:
             return Origin(Kind.DERIVED, "time between")
         if (limit := self._conversation.bound(value, self._passages)) is not None:
             return Origin(Kind.DERIVED, "bound", limit)
@@ -372,8 +342,8 @@ class OriginFinder:
     def _part_of_date(self, value: int) -> int | None:
         if not 0 <= value < _MOST_MINUTES and not _FIRST_YEAR <= value <= _LAST_YEAR:
             return None
-        named = next((at for day, at in self._days if value in day), None) if value else None
-        return next((at for time, at in self._times if value in time), None) if named is None else named
+        named = next((at for day, at in self._moments.days if value in day), None) if value else None
+        return next((at for time, at in self._moments.times if value in time), None) if named is None else named
 
     def _constant(self, value: float) -> Origin | None:
         for constant in (pi, e):
@@ -383,19 +353,6 @@ class OriginFinder:
                 named = any(self._conversation.word_at(word, self._end) is not None for word in ("pi", "π", "e"))
                 return Origin(Kind.DERIVED, "constant") if named else None
         return None
-
-    def _between(self, value: int) -> bool:
-        """Whether a value is the time between two dates or two times that were said, in days or a smaller unit."""
-        return value in self._times_between
-
-    @cached_property
-    def _times_between(self) -> Set[int]:
-        days = [whole for day, _ in self._days[:20] if (whole := _with_year(day, self._today))]
-        times = [hour * 60 + minute for (hour, minute), _ in self._times[:20]]
-        minutes = {abs(one - other) for one in times for other in times if one != other}
-        hours = {gap // 60 for gap in minutes if gap % 60 == 0}
-        between = {abs((one - other).days) for one in days for other in days if one != other}
-        return between | minutes | hours | {gap * 60 for gap in minutes}
 
     # Texts.
 
@@ -412,8 +369,8 @@ class OriginFinder:
         is_code = text.isdecimal() and len(text) > 4
         if number is not None and not is_code and (numeric := self._number(number, leaf)) is not None:
             return numeric
-        if len(words) < _PROSE_WORDS and (days := _moment(plain)) is not None:
-            return self._moment(*days, leaf)
+        if len(words) < _PROSE_WORDS and (moment := moment_of(plain)) is not None:
+            return self._moments.origin(*moment, leaf)
         if (
             not text.isascii()
             and any(char >= _UNSPACED for char in text)
@@ -579,7 +536,7 @@ class OriginFinder:
     def _short_units(self) -> Set[str]:
         said = ("mins", "hrs", "hr", "min", "lbs")
         known = (unit for unit in said if self._conversation.word_at(unit, self._end) is not None)
-        return {*known, *(quantity.unit for quantity in self._quantities)}
+        return {*known, *(quantity.unit for quantity in self._moments.quantities)}
 
     def _identifier(self, words: Sequence[str]) -> Origin | None:
         """Return the origin of an identifier made of known pieces, or the end of a longer one.
@@ -707,203 +664,8 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "region")
         return None
 
-    # Dates and times.
-
-    def _moment(self, days: Sequence[Day], times: Sequence[tuple[int, int]], leaf: Leaf) -> Origin | None:
-        origin = self._first_known(days) if days else None
-        if days and (origin is None or origin.kind in _NOT_CERTAIN):
-            return origin
-        open_end = bool(days) and times[:1] in ([(0, 0)], [(23, 59)])
-        if times and not open_end and not any(map(self._time, times)):
-            if name_says(leaf.path, _ENDS) and any(map(self._is_usual_end, times)):
-                return Origin(Kind.ASSUMED, "the end of what begins at a time that was said")
-            if any(map(self._told_by_numbers, times)) or (not days and self._is_told_duration(leaf)):
-                return Origin(Kind.ASSUMED, "a time whose numbers were said")
-            without_hour = days and not self._user_said_a_time()
-            return Origin(Kind.ASSUMED, "an hour of a day that was said without one") if without_hour else None
-        return Origin(Kind.DERIVED, "time" if origin is None else origin.rule)
-
-    def _user_said_a_time(self) -> bool:
-        conversation = self._conversation
-        return any(conversation.passages[at].kind == Kind.USER for _, at in self._times)
-
-    def _first_known(self, days: Sequence[Day]) -> Origin | None:
-        """Return the origin of the first date that has one; dates that only may have one do for want of others."""
-        exact = [day for day in days if day.day]
-        found = [self._day(day) for day in exact] if exact else [self._month(day) for day in days]
-        known = [origin for origin in found if origin is not None]
-        certain = any(origin.kind not in _NOT_CERTAIN for origin in known)
-        return replace(known[0], kind=Kind.DERIVED) if certain else next(iter(known), None)
-
-    def _time(self, time: tuple[int, int]) -> bool:
-        if self._conversation.time(time, self._passages) is not None:
-            return True
-        minutes = time[0] * 60 + time[1]
-        spans = {
-            round(quantity.value * factor)
-            for quantity in self._quantities[-20:]
-            for unit, factor in (("hour", 60), ("hr", 60), ("min", 1))
-            if quantity.unit.startswith(unit)
-        }
-        starts = [hour * 60 + minute for (hour, minute), _ in self._times[:20]]
-        if 1 < len(spans) <= _MOST_SPANS:
-            spans |= {one + other for one in spans for other in spans if one < other}
-        return minutes in spans or any(
-            (start + span) % 1440 == minutes or (start - span) % 1440 == minutes for start in starts for span in spans
-        )
-
-    def _told_by_numbers(self, time: tuple[int, int]) -> bool:
-        """Whether a person said the hour of a time, and its minutes or those to the next hour, as numbers or parts."""
-        hour, minute = time
-        passages = self._conversation.passages
-        if any(known % 12 == hour % 12 and passages[at].kind == Kind.USER for (known, _), at in self._times):
-            return False
-        said = self._conversation.said_by_people(self._passages)
-        parts = {0: 0.0, 15: 0.25, 30: 0.5, 45: 0.25}
-        after = minute in (0, *said) or parts.get(minute) in said
-        before = minute and (60 - minute in said or parts.get(minute) in said)
-        hours = {hour, hour % 12 or 12} if after else set[int]()
-        return not (hours | ({hour + 1, hour % 12 + 1} if before else set[int]())).isdisjoint(said)
-
-    def _is_told_duration(self, leaf: Leaf) -> bool:
-        """Whether the hours, minutes and seconds of a duration were all said: `00:52:30` for `fifty-two thirty`."""
-        parts = text_of_leaf(leaf.value).split(":")
-        numbers = {int(part) for part in parts if part.isdecimal()} - {0}
-        said = self._conversation.said_by_people(self._passages)
-        return len(parts) > 2 and len(numbers) > 1 and numbers.issubset(said)
-
-    def _is_usual_end(self, time: tuple[int, int]) -> bool:
-        starts = [hour * 60 + minute for (hour, minute), _ in self._times[:20]]
-        return any(time[0] * 60 + time[1] - start in _USUAL_MINUTES for start in starts)
-
-    def _day(self, wanted: Day) -> Origin | None:
-        conversation, passages = self._conversation, self._passages
-        for year in dict.fromkeys((wanted.year, 0)):
-            if (at := conversation.day(Day(year, wanted.month, wanted.day), passages)) is not None:
-                return Origin(Kind.DERIVED, "date" if year == wanted.year else "date without a year", at)
-        if not wanted.year:
-            known = self._days
-            found = next((at for day, at in known if day.month == wanted.month and day.day == wanted.day), None)
-            return None if found is None else Origin(Kind.DERIVED, "date", found)
-        whole = wanted.whole()
-        if whole is None:
-            return None
-        if (at := self._end_of_period(wanted, whole)) is not None:
-            return Origin(Kind.DERIVED, "end of a period", at)
-        at = conversation.day(Day(0, 0, wanted.day), passages)
-        if at is not None and self._is_month_of_talk(wanted):
-            return Origin(Kind.DERIVED, "day of a month", at)
-        if (at := conversation.part_of_month(wanted, passages)) is not None:
-            return Origin(Kind.ASSUMED, "a day of a part of a month", at)
-        return self._relative_day(whole) or self._some_day_of(wanted)
-
-    def _some_day_of(self, wanted: Day) -> Origin | None:
-        """Return the origin of a day of a month of which a person named no day: `the last week of April`."""
-        conversation = self._conversation
-        before = wanted.month - 1 or 12 if wanted.day <= _DAYS_AFTER_MONTH else wanted.month
-        known = [(day, at) for day, at in self._days if day.month in (wanted.month, before)]
-        days = chain(known, ((day, at) for day, at in self._days if not day.month))
-        if any(day.day for day, _ in days):
-            return None
-        said = (at for _, at in known if conversation.passages[at].kind == Kind.USER)
-        return next((Origin(Kind.ASSUMED, "a day of a month that was said without one", at) for at in said), None)
-
-    def _is_month_of_talk(self, wanted: Day) -> bool:
-        """Whether another day of the month was said, or the call may have been made in it."""
-        whole = wanted.whole()
-        if whole is not None and any(0 <= (whole - base).days <= _LONGEST_MONTH for base in self._dated):
-            return True  # `on the 3rd`, said on the 27th
-        near = [day for day, _ in self._days if day.month]
-        near += [Day(day.year, day.month, day.day) for day in self._today]
-        return any(day.month == wanted.month and day.year in (0, wanted.year) for day in near)
-
-    def _end_of_period(self, wanted: Day, whole: date) -> int | None:
-        """Return where a month or year was said that begins or ends on a day."""
-        conversation, passages = self._conversation, self._passages
-        if whole.day == 1 or (whole + timedelta(days=1)).day == 1:
-            for year in (wanted.year, 0):
-                if (at := conversation.day(Day(year, wanted.month, 0), passages)) is not None:
-                    return at
-        if (whole.month, whole.day) in _ENDS_OF_YEAR:
-            year_said = conversation.number(wanted.year, passages)
-            return None if year_said is None else year_said[0]
-        return None
-
-    def _relative_day(self, wanted: date) -> Origin | None:
-        relative = self._conversation.relative_days(self._passages)
-        for base, unit in self._days_to_lead_from(wanted) if relative else ():
-            for words, at in relative:
-                if (
-                    unit in ("", words.unit)
-                    and words.lead(base, wanted)
-                    and not self._names_other_day(words, at, wanted)
-                ):
-                    return Origin(Kind.DERIVED, "relative date", at)
-        dated = self._dated
-        if wanted in led_in_two_steps((words for words, _ in relative), dated):
-            return Origin(Kind.DERIVED, "relative date")
-        if not dated and may_lead((words for words, _ in relative), wanted):
-            return Origin(Kind.UNKNOWN, "relative date, but the day of the call is unknown")
-        return None
-
-    def _names_other_day(self, words: RelativeDay, at: int, wanted: date) -> bool:
-        """Whether who said `next month` or `last year` said which days or months: `from the 3rd of next month`."""
-        said = [day for day, place in self._days if place == at] if words.unit in ("month", "year") else ()
-        if words.unit == "month":
-            unknown = self._conversation.day(Day(0, 0, wanted.day), self._passages) is None
-            return unknown and any(not day.month for day in said)
-        is_whole = (wanted.month, wanted.day) in _ENDS_OF_YEAR
-        return not is_whole and any(day.month for day in said) and all(wanted.month != day.month for day in said)
-
-    @cached_property
-    def _dated(self) -> Sequence[date]:
-        """The days on which the call may have been made, and the latest days that were said whole."""
-        whole = (found for day, _ in self._days if day.year and (found := day.whole()) is not None)
-        return (*self._today, *islice(whole, _LED_IN_STEPS_FROM))
-
-    def _days_to_lead_from(self, wanted: date) -> Iterator[tuple[date, str]]:
-        """Yield the days on which relative words may be said or that they refer to, each with their unit if not any."""
-        relative = self._conversation.relative_days(self._passages)
-        known = [day for day, _ in self._days][:_LED_FROM]
-        yield from ((base, "") for base in self._today)
-        yield from ((found, "") for day in known if day.year and (found := day.whole()) is not None)
-        for days in weeks_of(words for words, _ in relative):
-            yield from ((base + timedelta(days=days), "weekday") for base in self._today)
-        of_year = [day._replace(year=wanted.year) for day in known if not day.year]
-        months = {(base.year, base.month) for day in self._dated for base in (day, day + timedelta(days=31))}
-        of_year += [Day(year, month, day.day) for day in known if not day.month for year, month in sorted(months)]
-        whole = [found for day in of_year if (found := day.whole()) is not None]
-        yield from ((found, "days") for found in whole)
-        if any(words.is_next for words, _ in relative):
-            yield from ((found, "day") for found in whole)
-
-    def _month(self, wanted: Day) -> Origin | None:
-        for day, at in self._days:
-            if day.month == wanted.month and (day.year in (0, wanted.year) or not wanted.year):
-                return Origin(Kind.DERIVED, "month", at)
-        shifts = [one.months for one, _ in self._conversation.relative_days(self._passages) if one.months]
-        single = set(chain.from_iterable(shifts)) if wanted.year else set[int]()
-        reached = single | {one + other for one in single for other in single if not other % 12}
-        months = (wanted.year * 12 + wanted.month - base.year * 12 - base.month for base in self._dated)
-        return Origin(Kind.DERIVED, "relative date") if not reached.isdisjoint(months) else None
-
     def _said(self, at: int) -> Origin:
         return Origin(Kind(self._conversation.passages[at].kind), "literal", at)
-
-
-@remembered
-def _moment(plain: str) -> tuple[list[Day], list[tuple[int, int]]] | None:
-    """Return the dates and times of a short text that holds nothing else."""
-    letters = letters_in(words_of(plain))
-    days = [day for day in days_of(plain, letters) if day.day or day.year]
-    times = list(times_of(plain, letters)) if re.search(r"\d[:h]\d|\d\s?[ap]\.?m\b", plain) else []
-    if not days and not times:
-        return None
-    if _NUMBERED_DAY.search(plain) or any(len(run) not in _DIGITS_OF_MOMENTS for run in _LONG_RUN.findall(plain)):
-        return None
-    rest = re.sub(r"(?<![^\W\d_])(?:t|z|utc|gmt|am|pm|of|the|st|nd|rd|th|[a-z]{3,9}day|est|pst|edt|cst)\b", "", plain)
-    rest = re.sub(r"jan\w*|feb\w*|mar\w*|apr\w*|may|jun\w*|jul\w*|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*", "", rest)
-    return (days, times) if re.search(r"[^\W\d_]{2,}", rest) is None else None
 
 
 def _is_word_of_choice(text: str) -> bool:
@@ -913,10 +675,6 @@ def _is_word_of_choice(text: str) -> bool:
 
 def _is_identifier(text: str) -> bool:
     return not text.isalpha() and " " not in text.strip() and any(char.isdigit() or char in "@_" for char in text)
-
-
-def _with_year(day: Day, today: Sequence[date]) -> date | None:
-    return Day(day.year or (today[0].year if today else 2001), day.month, day.day).whole() if day.day else None
 
 
 def _alike(value: object, other: object) -> bool:
