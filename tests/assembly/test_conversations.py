@@ -120,6 +120,17 @@ def test_a_model_call_that_failed_and_is_made_again_begins_no_turn(status: str |
     assert len(turns([first, first.changed(trace_id="u", span_id="m2", start=5, end=6)])) == expected
 
 
+@pytest.mark.parametrize(("start", "expected"), [(2, 1), (4, 2)], ids=["meanwhile", "later"])
+def test_a_model_call_that_two_instrumentations_write_begins_one_turn(start: int, expected: int) -> None:
+    evidence = SpanEvidence(users=("a",), system=AGENT, answers=True)
+    first = model("t", "m1", session="s", user=True, start=1, end=3).changed(evidence=evidence)
+    times = model("t", "m2", "r", start=start, end=start + 2)
+    second = first.changed(span_id="m2", start=times.start, end=times.end, version=times.version)
+    assert (
+        len(turns([plain("t", "r", end=99), first.changed(parent_id="r"), second.changed(parent_id="r")])) == expected
+    )
+
+
 def test_a_request_that_another_span_repeats_is_one_call() -> None:
     asked = ("f", {"x": 1}, "c1")
     records = [

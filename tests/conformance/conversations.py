@@ -15,7 +15,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise, product
+from itertools import pairwise, permutations, product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -432,6 +432,8 @@ class Written:
     conversation: Conversation
     writer: Writer
     program: Program
+    second: Writer | None = None
+    """Writes spans of its own for models and tools, beside those of the first."""
     documents: list[Document] = field(default_factory=list[Document])
     clock: int = START
     number: int = 0
@@ -454,9 +456,22 @@ class Written:
             record["parentSpanId"] = parent
         self.clock += SECOND // 10
         record["endTimeUnixNano"] = str(self.clock)
-        scope = {"scope": {"name": self.writer.scope}, "spans": [record]}
-        self.documents.append({"resourceSpans": [{"resource": {}, "scopeSpans": [scope]}]})
+        self.add(self.writer, record)
         return span_id, record
+
+    def add(self, writer: Writer, record: Message) -> None:
+        scope = {"scope": {"name": writer.scope}, "spans": [record]}
+        self.documents.append({"resourceSpans": [{"resource": {}, "scopeSpans": [scope]}]})
+
+    def written_again(self, record: Message, attributes_of: Callable[[Writer], Attributes]) -> None:
+        """Let the second writer write what a span is of, too: a microsecond later, at the same place."""
+        if self.second is None:
+            return
+        self.number += 1
+        times = {key: str(int(record[key]) + 1000) for key in ("startTimeUnixNano", "endTimeUnixNano")}
+        attributes = [{"key": key, "value": attribute(value)} for key, value in attributes_of(self.second).items()]
+        changed = {"spanId": new_id(self.conversation.id, self.number), "attributes": attributes, **times}
+        self.add(self.second, {**record, **changed})
 
     def trace_id(self) -> str:
         return new_id(self.conversation.id, "trace", self.number, size=16)
@@ -503,7 +518,8 @@ class Written:
     def model(self, messages: list[Message], reply: Message, trace: str, parent: str) -> None:
         given = self.program.history(list(messages))
         attributes = self.writer.model(self.conversation.id, given, reply)
-        self.span(trace or self.trace_id(), parent, "chat m", attributes)
+        _, record = self.span(trace or self.trace_id(), parent, "chat m", attributes)
+        self.written_again(record, lambda writer: writer.model(self.conversation.id, given, reply))
         messages.append(reply)
 
     def tool(self, call: Asked, trace: str, parent: str) -> None:
@@ -514,6 +530,8 @@ class Written:
         kept = replace(told, result=told.result[: self.program.longest])
         attributes = self.writer.tool(self.conversation.id, kept)
         span_id, record = self.span(trace, parent, f"execute_tool {call.name}", attributes, status=status)
+        if not call.inside:
+            self.written_again(record, lambda writer: writer.tool(self.conversation.id, kept))
         if call.inside:
             inner, agent = self.span(trace, span_id, "specialist", self.writer.agent("", "", call.result))
             task = {"role": "user", "content": str(call.arguments["task"])}
@@ -654,6 +672,16 @@ def cases_of(held: Conversation) -> Iterator[Case]:
         documents = Written(session, writer, program).write()
         source = Original(held.id, documents, expected(session, program), requested=True, played=None)
         yield judged(source, f"{program.name}: {writer.name}", read(documents), documents, set(program.lost))
+
+
+def cases_of_two_writers(held: Conversation) -> Iterator[Case]:
+    """Write a conversation by every two writers at once, and read it."""
+    for program, (first, second) in product(PROGRAMS, permutations(WRITERS, 2)):
+        if program.name in ("agent", "models only", "failure in the text"):
+            documents = Written(held, first, program, second).write()
+            source = Original(held.id, documents, expected(held, program), requested=True, played=None)
+            label = f"{program.name}: {first.name}, {second.name}"
+            yield judged(source, label, read(documents), documents, set(program.lost))
 
 
 def main(arguments: Sequence[str]) -> int:

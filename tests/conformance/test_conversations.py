@@ -23,6 +23,14 @@ def test_no_conversation_is_silently_another(data: Path, request: pytest.Fixture
     assert table.share_of_false_doubts() <= variations.MOST_FALSE_DOUBTS
 
 
+@pytest.mark.skipif(not conversations.DATA.is_file(), reason="the recorded data sets are not at hand")
+def test_what_two_instrumentations_write_is_read_once(request: pytest.FixtureRequest) -> None:
+    held = list(conversations.conversations(conversations.DATA))
+    for one in held[:: 60 if request.config.getoption("--all") else 200]:
+        cases = list(conversations.cases_of_two_writers(one))
+        assert [found for found in cases if found.silent or found.outcome == variations.BLIND] == []
+
+
 def test_what_could_be_taken_for_something_else_is_not(request: pytest.FixtureRequest) -> None:
     table, wrong = variations.Table(), list[variations.Case]()
     odd = list(conversations.odd_conversations())

@@ -264,7 +264,8 @@ def is_injected(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
 def is_beside(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
     """Say whether a model call is given what users said to the calls before it, and is of their turn for that (R7).
 
-    A guard, a router, a writer of titles: the system tells it something else. Or a call that failed is made again.
+    A guard, a router, a writer of titles: the system tells it something else. Or a call that failed is made again, or
+    is written by two.
 
         system: Is this safe?        user: A table for two    -> yes
         system: You book tables.     user: A table for two    -> find_table(...)     of the same turn
@@ -276,7 +277,7 @@ def is_beside(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
         if not said or not users:
             continue
         if one.evidence.system == span.evidence.system:
-            return users == said and (found or one.evidence.status is not None)
+            return users == said and (found or one.evidence.status is not None or span.start < one.end)
         if 1 < len(said) < len(users) and users[: len(said)] == said:
             return False  # the conversation goes on: what the system tells it has the time in it, for example
         if not (one.evidence.requests and span.evidence.requests):
