@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls
 from goldspan.mappers.assembly.trace_tree import TraceTree, other_lists, time_order
 from goldspan.mappers.assembly.turn_fragments import (
     DEFAULT_SESSION_KEYS,
+    MOST_BEFORE,
     Fragment,
     is_beside,
     is_injected,
@@ -404,7 +405,8 @@ def _says_nothing_new(turn: list[Fragment], fragment: Fragment) -> bool:
     first = next((span for span in fragment.spans if span.role is Role.MODEL), None)
     if first is None:
         return False
-    before = [span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role is Role.MODEL]
+    models = (span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role is Role.MODEL)
+    before = list(islice(models, MOST_BEFORE))
     return is_injected(first, before) or (first.ref == fragment.root and is_beside(first, before))
 
 

@@ -304,11 +304,11 @@ def _starts_turn(span: SpanFacts, current: str | None, before: Iterable[SpanFact
         return current is not None and span.turn_id != current
     if span.model is None or span.model.new_user_message is not True:
         return False
-    earlier = list(islice(before, _MOST_BEFORE))
+    earlier = list(islice(before, MOST_BEFORE))
     return not (is_injected(span, earlier) or is_beside(span, earlier) or _is_handed_on(span, earlier))
 
 
-_MOST_BEFORE = 256  # spans of a turn that are looked at for what the next one was given
+MOST_BEFORE = 256  # spans of a turn that are looked at for what the next one was given
 
 
 def _is_handed_on(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
