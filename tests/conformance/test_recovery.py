@@ -93,6 +93,7 @@ TOLD_BY_ARGUMENTS = {
 """Without arguments nothing says of these spans that they are tools, or that a call awaited a person's decision."""
 READ_BY_SHAPE = {
     "hand-written-kind",
+    "js-adk-ts",
     "js-effect-ai",
     "py-agentops-openai",
     "py-any-agent",
@@ -101,6 +102,7 @@ READ_BY_SHAPE = {
     "py-laminar-openai",
     "py-langchain-laminar",
     "py-langchain-monocle",
+    "py-langtrace",
     "py-langwatch",
     "py-livekit",
     "py-llama-index-otel",

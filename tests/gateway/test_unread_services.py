@@ -13,7 +13,7 @@ from goldspan.scoring.goldens import GoldenIndex
 from rigs.otlp_containers import as_message
 from rigs.trace_requests import turn_request
 
-RULES = ReadingRules.of(GoldenIndex(), PipelineSettings())
+RULES = ReadingRules.of(GoldenIndex(), PipelineSettings(), print)
 
 
 def request(service: str, **attributes: str) -> list[Any]:
