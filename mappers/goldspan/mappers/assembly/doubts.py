@@ -167,18 +167,21 @@ def _of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> I
     own = [span for span in models if not _is_inside_tool(span, tree_of)]
     if own and not alone and own[0].evidence.continues and _answers_others(own):
         yield _Contradiction("begins_with_results", DoubtedFact.TURNS, [own[0].ref])
-    told = [span for span in own if span.evidence.users]
-    for index, span in enumerate(told):
-        mine = span.evidence
-        alike = (one for one in told[index + 1 :] if one.evidence.system == mine.system)  # a guard is told otherwise
-        longer = (one for one in alike if _goes_on(mine.users or (), one.evidence))
-        if (later := next(longer, None)) is not None:
-            yield _Contradiction("several_user_messages", DoubtedFact.TURNS, [span.ref, later.ref])
-            return
+    several = next(_several_messages([span for span in own if span.evidence.users]), None)
+    if several is not None:
+        yield _Contradiction("several_user_messages", DoubtedFact.TURNS, several)
+        return
     unclear = [span.ref for span in own[1:] if span.evidence.may_be_user]
     if unclear:
         yield _Contradiction("several_user_messages", DoubtedFact.TURNS, unclear)
     yield from _after_an_answer(own, tree_of)
+
+
+def _several_messages(told: Sequence[SpanFacts]) -> Iterator[list[SpanRef]]:
+    """Yield two model calls of which the later was told more by users; a guard is told otherwise by the system."""
+    for index, span in enumerate(told):
+        alike = (one for one in told[index + 1 :] if one.evidence.system == span.evidence.system)
+        yield from ([span.ref, one.ref] for one in alike if _goes_on(span.evidence.users or (), one.evidence))
 
 
 def _after_an_answer(own: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:

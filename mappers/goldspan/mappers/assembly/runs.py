@@ -361,8 +361,8 @@ def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
         return True
     agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
     only_tools = all(span.role is Role.TOOL for span in fragment.spans) and fragment.spans[0].ref == fragment.root
-    continues = fragment.continues and not _is_told_again(turn, fragment)
-    if not (agentless and only_tools) and not continues and not (agentless and _says_nothing_new(turn, fragment)):
+    goes_on = agentless and (only_tools or _says_nothing_new(turn, fragment))
+    if not goes_on and (not fragment.continues or _is_told_again(turn, fragment)):
         return False
     return any(span.model is not None for earlier in turn for span in earlier.spans)
 

@@ -431,6 +431,9 @@ class _ShapeReading:
             call = _self_described(span, look) if look.of_tool else None
             if call is not None:
                 self.calls[span.span_id] = call
+        self._leave_out_failures_of_others()
+
+    def _leave_out_failures_of_others(self) -> None:
         for call in list(self.calls.values()):
             if self._looks[call.span_id].own is None and self._tells_failure_of_another(call):
                 del self.calls[call.span_id]

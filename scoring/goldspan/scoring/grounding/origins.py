@@ -421,16 +421,20 @@ class OriginFinder:
         """Return the origin of what was told in other pieces, as `DE89 3704` and `0 double 7`."""
         if not any(map(str.isdigit, "".join(words))):
             return None
-        if text.isdecimal() and len(text) < _LEAST_OF_TELEPHONE:
-            told = [[_IN_WORDS[digit] for digit in text], *([[*text]] if self._original is not None else ())]
-            at = next((at for one in told if (at := self._conversation.phrase_at(one, self._end)) is not None), None)
-            if at is not None and len(text) > 1:
-                return Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
+        if (at := self._digit_by_digit(text)) is not None:
+            return Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
         if len(runs := _RUNS.findall("".join(words))) > 1 and (at := self._code_with_number(runs)) is not None:
             return Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
         spaced = [word for word in words if word[0] < _UNSPACED or not self._word(word)]
         at = self._conversation.joined_at("".join(spaced), self._end)
         return None if at is None else Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
+
+    def _digit_by_digit(self, text: str) -> int | None:
+        """Return where a short number was told as its digits: `four one two`."""
+        if not text.isdecimal() or not 1 < len(text) < _LEAST_OF_TELEPHONE:
+            return None
+        told = [[_IN_WORDS[digit] for digit in text], *([[*text]] if self._original is not None else ())]
+        return next((at for one in told if (at := self._conversation.phrase_at(one, self._end)) is not None), None)
 
     def _code_with_number(self, runs: Sequence[str]) -> int | None:
         """Return where letters and numbers stand one after the other, a number in words too: `F twenty-eight`."""
@@ -496,12 +500,14 @@ class OriginFinder:
             return True
         if word[0] >= _UNSPACED:
             return self._unspaced(word) is not None or self._pieces(word)
+        return self._is_unit(word) or self._quantity(word)
+
+    def _is_unit(self, word: str) -> bool:
+        """Whether a word is a unit that was said in another form: `km` for `kilometres`, and the other way round."""
         if (name := ABBREVIATIONS.get(word)) is not None and self._conversation.form_at(name, self._end) is not None:
             return True
         shorts = UNITS_BY_STEM.get(stem(word), ()) if word not in ABBREVIATIONS else (word,)
-        if shorts and not self._short_units.isdisjoint(shorts):
-            return True
-        return self._quantity(word)
+        return not self._short_units.isdisjoint(shorts)
 
     def _in_range(self, word: str) -> bool:
         """Whether a word is a name of those that were named together: `miércoles` of `de lunes a viernes`."""
