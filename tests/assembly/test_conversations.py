@@ -92,8 +92,10 @@ GUARD, AGENT = "is this safe?", "you book tables"
         ([(AGENT, "a"), (AGENT, "a", "b"), ("write a title", "a")], 2),
         ([(GUARD, "a"), (AGENT, "a"), (GUARD, "a"), (AGENT, "a", "a")], 2),
         ([(AGENT, "a"), (AGENT, "b")], 2),
+        ([(AGENT, "a"), ("help", "x: a"), ("help", "y: a")], 1),
+        ([("now it is one", "a", "b"), ("now it is two", "a", "b", "b")], 2),
     ],
-    ids=["guards", "a title", "the same words again", "another question"],
+    ids=["guards", "a title", "the same words again", "another question", "a helper twice", "the time told"],
 )
 def test_a_model_that_the_system_tells_something_else_begins_no_turn(
     given: list[tuple[str, ...]],

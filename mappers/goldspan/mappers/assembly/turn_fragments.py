@@ -270,19 +270,30 @@ def is_beside(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
         system: Is this safe?        user: A table for two    -> yes
         system: You book tables.     user: A table for two    -> find_table(...)     of the same turn
     """
-    users, text = span.evidence.users, span.context.user_text.raw
+    users = span.evidence.users or ()
     found = False
-    for one in before if users else ():
+    for one in before:
         said = one.evidence.users
         if not said or not users:
             continue
-        if one.evidence.system == span.evidence.system:
-            return users == said and (found or one.evidence.status is not None or span.start < one.end)
-        if 1 < len(said) < len(users) and users[: len(said)] == said:
-            return False  # the conversation goes on: what the system tells it has the time in it, for example
-        if not (one.evidence.requests and span.evidence.requests):
-            found = found or set(users) <= set(said) or _is_within(text, one.context.user_text.raw)
+        goes_on = len(said) < len(users) and users[: len(said)] == said
+        if one.evidence.system != span.evidence.system:
+            if goes_on and len(said) > 1:
+                return False  # the conversation goes on: what the system tells it has the time in it, for example
+            found = found or _are_beside(span, one)
+        elif users == said:
+            return found or one.evidence.status is not None or span.start < one.end
+        elif goes_on or one.evidence.requests or span.evidence.requests:
+            return False
     return found
+
+
+def _are_beside(one: SpanFacts, other: SpanFacts) -> bool:
+    """Say whether of two model calls with different tasks one is given what users said to the other."""
+    if one.evidence.requests and other.evidence.requests:
+        return False
+    told_before = set(one.evidence.users or ()) <= set(other.evidence.users or ())
+    return told_before or _is_within(one.context.user_text.raw, other.context.user_text.raw)
 
 
 def _is_within(one: object, other: object) -> bool:

@@ -88,13 +88,17 @@ class MomentFinder:
             return origin
         open_end = bool(days) and times[:1] in ([(0, 0)], [(23, 59)])
         if times and not open_end and not any(map(self._time, times)):
-            if name_says(leaf.path, _ENDS) and any(map(self._is_usual_end, times)):
-                return Origin(Kind.ASSUMED, "the end of what begins at a time that was said")
-            if any(map(self._told_by_numbers, times)) or (not days and self._is_told_duration(leaf)):
-                return Origin(Kind.ASSUMED, "a time whose numbers were said")
-            without_hour = days and not self._user_said_a_time()
-            return Origin(Kind.ASSUMED, "an hour of a day that was said without one") if without_hour else None
+            return self._assumed_time(times, leaf, of_day=bool(days))
         return Origin(Kind.DERIVED, "time" if origin is None else origin.rule)
+
+    def _assumed_time(self, times: Sequence[tuple[int, int]], leaf: Leaf, *, of_day: bool) -> Origin | None:
+        """Return what a time that nothing leads to may follow from; `of_day`: a day that was said stands before it."""
+        if name_says(leaf.path, _ENDS) and any(map(self._is_usual_end, times)):
+            return Origin(Kind.ASSUMED, "the end of what begins at a time that was said")
+        if any(map(self._told_by_numbers, times)) or (not of_day and self._is_told_duration(leaf)):
+            return Origin(Kind.ASSUMED, "a time whose numbers were said")
+        without_hour = of_day and not self._user_said_a_time()
+        return Origin(Kind.ASSUMED, "an hour of a day that was said without one") if without_hour else None
 
     def _user_said_a_time(self) -> bool:
         conversation = self._conversation
