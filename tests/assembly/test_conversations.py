@@ -115,6 +115,23 @@ def test_a_model_that_the_system_tells_something_else_begins_no_turn(
     assert len(turns(records if apart else [plain("t", "r", end=99), *records])) == expected
 
 
+@pytest.mark.parametrize("start", [1, 40], ids=["before", "after"])
+def test_a_guard_in_a_trace_of_its_own_is_of_the_turn_of_its_agent(start: int) -> None:
+    def asked(trace: str, parent: str, start: int, system: str) -> SpanFacts:
+        one = model(trace, f"{trace}-m", parent, start=start, end=start + 2, user=True, session="s")
+        evidence = SpanEvidence(users=("a",), system=system, answers=True)
+        return one.changed(evidence=evidence, context=ContextFacts(user_text=captured("a")))
+
+    run = [
+        agent("t", "r", start=10, end=30, session="s"),
+        asked("t", "r", 11, AGENT),
+        tool("t", "f", "r", name="f", start=15),
+    ]
+    [session] = assemble([asked("u", "", start, GUARD), *run])
+    [turn] = session.turns
+    assert ([call.name for call in turn.calls], turn.root) == (["f"], run[0].ref)
+
+
 @pytest.mark.parametrize(("status", "expected"), [(None, 2), ("overloaded", 1)])
 def test_a_model_call_that_failed_and_is_made_again_begins_no_turn(status: str | None, expected: int) -> None:
     evidence = SpanEvidence(users=("a",), system=AGENT, status=status)

@@ -145,6 +145,8 @@ class Program:
     """`status`, or only the result's `text`, or that in a `foreign` language."""
     beside: str = ""
     """Another model call, one of `BESIDE`: a guard before each call, a title after the answer, a call made again."""
+    apart: bool = False
+    """Such calls are in traces of their own, before and after the agent's."""
     longest: int = 1 << 20
     """Characters of a result that its span keeps."""
     lost: frozenset[str] = frozenset()
@@ -199,6 +201,7 @@ PROGRAMS = (
     Program("results cut at 1,000 characters", longest=1_000),
     Program("models only", models_only=True, lost=frozenset({"failure"})),
     *(Program(f"beside: {beside}", beside=beside) for beside in BESIDE),
+    *(Program(f"apart: {beside}", beside=beside, apart=True) for beside in BESIDE if beside != "a call made again"),
     *(
         Program(f"models only, beside: {beside}", beside=beside, models_only=True, lost=frozenset({"failure"}))
         for beside in BESIDE
@@ -484,24 +487,30 @@ class Written:
             if self.program.models_only:
                 self.steps(messages, turn.batches, turn.answer, "", "")
                 continue
+            if self.program.apart:
+                self.beside(messages, "", "", is_last=False)
             trace = self.trace_id()
             attributes = self.writer.agent(self.conversation.id, turn.user, turn.answer)
             root, record = self.span(trace, "", "helper", attributes)
             self.steps(messages, turn.batches, turn.answer, trace, root)
             self.clock += SECOND // 10
             record["endTimeUnixNano"] = str(self.clock)
+            if self.program.apart:
+                self.beside(messages, "", "", is_last=True)
         return self.documents
 
     def steps(self, messages: list[Message], batches: Batches, answer: str, trace: str, parent: str) -> None:
         for batch in batches:
-            self.beside(messages, trace, parent, is_last=False)
+            if not self.program.apart:
+                self.beside(messages, trace, parent, is_last=False)
             requests = [call.request for call in batch]
             self.model(messages, {"role": "assistant", "content": None, "tool_calls": requests}, trace, parent)
             for call in batch:
                 self.tool(call, trace, parent)
             messages += [tool_message(self.told(call)) for call in batch]
         self.model(messages, {"role": "assistant", "content": answer}, trace, parent)
-        self.beside(messages, trace, parent, is_last=True)
+        if not self.program.apart:
+            self.beside(messages, trace, parent, is_last=True)
 
     def beside(self, messages: list[Message], trace: str, parent: str, *, is_last: bool) -> None:
         """Add a model call that is no step of the conversation, if the program makes such ones."""

@@ -361,7 +361,7 @@ def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
         return True
     agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
     only_tools = all(span.role is Role.TOOL for span in fragment.spans) and fragment.spans[0].ref == fragment.root
-    goes_on = agentless and (only_tools or _says_nothing_new(turn, fragment))
+    goes_on = (agentless and only_tools) or _says_nothing_new(turn, fragment)
     if not goes_on and (not fragment.continues or _is_told_again(turn, fragment)):
         return False
     return any(span.model is not None for earlier in turn for span in earlier.spans)
@@ -401,13 +401,23 @@ def _encloses(agent: Fragment, fragment: Fragment) -> bool:
 
 
 def _says_nothing_new(turn: list[Fragment], fragment: Fragment) -> bool:
-    """Say whether users said nothing to an agentless fragment that the turn does not have."""
+    """Say whether users said nothing to a fragment that the turn does not have.
+
+    A model call beside an agent is in a trace of its own: before the agent's, or after it.
+    """
     first = next((span for span in fragment.spans if span.role is Role.MODEL), None)
     if first is None:
         return False
     models = (span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role is Role.MODEL)
     before = list(islice(models, MOST_BEFORE))
-    return is_injected(first, before) or (first.ref == fragment.root and is_beside(first, before))
+    if fragment.agentless and all(earlier.agentless for earlier in turn) and is_injected(first, before):
+        return True
+    return (first.ref == fragment.root or all(map(_is_model_call, turn))) and is_beside(first, before)
+
+
+def _is_model_call(fragment: Fragment) -> bool:
+    """Say whether it is a model call that asked for no tool."""
+    return all(span.role is Role.MODEL and not span.evidence.requests for span in fragment.spans)
 
 
 def _join_attributes(fragment: Fragment) -> Iterator[Mapping[str, object]]:
@@ -424,8 +434,9 @@ def _join_attributes(fragment: Fragment) -> Iterator[Mapping[str, object]]:
 def outline_turn(fragments: TurnFragments) -> Turn:
     """Return a turn with its place and times, and without content."""
     first = fragments[0]
+    own = (one for one in fragments if not one.agentless or any(span.evidence.requests for span in one.spans))
     return Turn(
-        root=first.root,
+        root=next(own, first).root,  # a guard may have been asked before
         trace_ids=tuple(dict.fromkeys(fragment.root.trace_id for fragment in fragments)),
         start=first.start,
         end=max(fragment.end for fragment in fragments),
