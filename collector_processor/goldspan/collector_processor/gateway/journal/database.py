@@ -56,6 +56,10 @@ create table tombstones (tenant text, trace text, at real, spans blob, sum integ
 """
 
 
+def _is_full(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
 def with_sum(row: Row) -> Row:
     """Return a row with its check sum."""
     return (*row, _sum(row))
@@ -246,16 +250,18 @@ class Database:
     def _transaction(self, statements: Sequence[tuple[str, Sequence[Row]]]) -> None:
         connection = self._connection
         assert connection is not None
-        before = self.log_size
+        before, may_be_done = self.log_size, False
         connection.execute("begin immediate")
         try:
             for query, rows in statements:
                 connection.executemany(query, rows)
+            may_be_done = True
             connection.execute("commit")
         except BaseException as error:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("rollback")
-            if isinstance(error, sqlite3.Error):
+            # A commit for which there was no room is not done. After another error it may be, and is left in the log.
+            if isinstance(error, sqlite3.Error) and (not may_be_done or _is_full(error)):
                 self._cut_log(before)
             raise
 
