@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from goldspan.collector_processor.engine.engine import Engine
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
+from goldspan.mappers.dialect_registry import DialectRegistry
+from goldspan.mappers.readers.files import views
 from goldspan.mappers.span_facts import SpanEvidence, SpanFacts, value_digest
+from goldspan.mappers.spans import LogView
 from goldspan.scoring.goldens import load_goldens
 from rigs.span_facts import agent, plain, tool
 
 GOLDENS = load_goldens({"golden_set": "large", "goldens": [{"session": "s", "turns": [{"calls": [{"name": "f"}]}]}]})
 TRACE = "1" * 32
+REGISTRY = DialectRegistry()
 
 
 def agents_within_agents(n: int) -> list[SpanFacts]:
@@ -45,13 +51,45 @@ def calls_of_one_tool(n: int) -> list[SpanFacts]:
     return [agent(TRACE, "root", session="s", end=2 * n), *calls]
 
 
+def calls_of_no_dialect(n: int) -> list[SpanFacts]:
+    """Spans that are read by their shape: requests, their executions, and helpers that are named as the tool is."""
+
+    def span(at: int, name: str, **said: object) -> dict[str, Any]:
+        attributes = [
+            {"key": f"step.{key}", "value": {"stringValue": json.dumps(value)}} for key, value in said.items()
+        ]
+        times = {"startTimeUnixNano": f"{1_000 + at}", "endTimeUnixNano": f"{1_001 + at}"}
+        return {"traceId": TRACE, "spanId": f"{at + 2:016x}", "parentSpanId": f"{1:016x}", "name": name, **times} | {
+            "attributes": attributes
+        }
+
+    spans: list[dict[str, Any]] = []
+    for at in range(0, n, 3):
+        own = {"x": at, "y": "z"}
+        request = {"id": f"c{at}", "function": {"name": "f", "arguments": json.dumps(own)}}
+        reply = {"message": {"role": "assistant", "tool_calls": [request]}}
+        spans += [span(at, "llm", out=reply), span(at + 1, "f", tool="f", **{"in": own})]
+        spans.append(span(at + 2, "f helper", tool="f", **{"in": {**own, "more": 1}}))
+    document = {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "acme"}, "spans": spans}]}]}
+    read = [REGISTRY.read(view) for view in views(document, print) if not isinstance(view, LogView)]
+    return [agent(TRACE, f"{1:016x}", session="s", end=2 * n), *read]
+
+
 def says(arguments: dict[str, int]) -> SpanEvidence:
     """What the span of a tool with these arguments says by its content."""
     return SpanEvidence(arguments=(value_digest(arguments),))
 
 
 @pytest.mark.parametrize(
-    "shape", [agents_within_agents, agents_beside_others, agents_below_a_chain, tools_below_a_chain, calls_of_one_tool]
+    "shape",
+    [
+        agents_within_agents,
+        agents_beside_others,
+        agents_below_a_chain,
+        tools_below_a_chain,
+        calls_of_one_tool,
+        calls_of_no_dialect,
+    ],
 )
 def test_a_trace_that_is_sixteen_times_as_large_costs_about_sixteen_times_as_much(
     shape: Callable[[int], list[SpanFacts]],

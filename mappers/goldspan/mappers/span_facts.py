@@ -267,15 +267,26 @@ def says_as_texts(held: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
     return all(_says(held.get(key), values.get(key)) for key in held.keys() | values.keys())
 
 
+def read_as_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments with what their texts read as: the same for two of which `says_as_texts` is true."""
+    return {key: _read(value) if isinstance(value, str) else value for key, value in arguments.items()}
+
+
 def _says(held: Any, value: Any) -> bool:
     if held == value or isinstance(value, str) or not isinstance(held, str):
         return value_digest(held) == value_digest(value)
     if held in _LITERALS:
         return value is _LITERALS[held]
+    return value_digest(_read(held)) == value_digest(value)
+
+
+def _read(text: str) -> Any:
+    if text in _LITERALS:
+        return _LITERALS[text]
     try:
-        return value_digest(loads(held)) == value_digest(value)
+        return loads(text)
     except (ValueError, RecursionError):
-        return value_digest(read_value(held)) == value_digest(value)
+        return read_value(text)
 
 
 # What is kept of a span, of many plain ones, and of a log record.

@@ -406,12 +406,16 @@ def _of_conversations(models: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[
     A history that is trimmed or summarised on the way begins anew, and ends with the same message of the user.
     """
     before: dict[SpanRef | None, SpanFacts] = {}
+    handed_on: set[str] | None = None
     for span in models:
         ends = span.evidence.first_and_last_user
         if not span.evidence.requests or not ends:
             continue
         earlier = before.setdefault(runner_of(span, tree_of(span)), span)
-        if set(ends).isdisjoint((*earlier.evidence.first_and_last_user, *_handed_on(models))):
+        if not set(ends).isdisjoint(earlier.evidence.first_and_last_user):
+            continue
+        handed_on = set(_handed_on(models)) if handed_on is None else handed_on
+        if handed_on.isdisjoint(ends):
             yield _Contradiction("several_conversations", DoubtedFact.TURNS, [earlier.ref, span.ref])
             return
 

@@ -361,20 +361,29 @@ def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
         return True
     agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
     only_tools = all(span.role is Role.TOOL for span in fragment.spans) and fragment.spans[0].ref == fragment.root
-    goes_on = (agentless and only_tools) or _says_nothing_new(turn, fragment)
-    if not goes_on and (not fragment.continues or _is_told_again(turn, fragment)):
+    goes_on = (agentless and only_tools) or (fragment.continues and not _is_told_again(turn, fragment))
+    if not goes_on and not _says_nothing_new(turn, fragment):
         return False
     return any(span.model is not None for earlier in turn for span in earlier.spans)
 
 
+def _first_model(fragment: Fragment) -> SpanFacts | None:
+    return next((span for span in fragment.spans if span.role is Role.MODEL), None)
+
+
+def _models_before(turn: list[Fragment]) -> Iterator[SpanFacts]:
+    """Yield the model calls of a turn, the last one first."""
+    return (span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role is Role.MODEL)
+
+
 def _is_told_again(turn: list[Fragment], fragment: Fragment) -> bool:
     """Say whether a model is given results that another has answered: its user's message is not recorded."""
-    before = [span for earlier in turn for span in earlier.spans if span.role is Role.MODEL]
-    first = next((span for span in fragment.spans if span.role is Role.MODEL), None)
-    if first is None or not before or not before[-1].evidence.answers or before[-1].evidence.requests:
+    first, last = _first_model(fragment), next(_models_before(turn), None)
+    if first is None or last is None or not last.evidence.answers or last.evidence.requests:
         return False
     given = {one.call_id for one in first.evidence.results}
-    return bool(given) and given <= {one.call_id for span in before for one in span.evidence.results if one.call_id}
+    told = (one.call_id for span in _models_before(turn) for one in span.evidence.results)
+    return bool(given) and given <= set(filter(None, told))
 
 
 def _ran_within(turn: list[Fragment], fragment: Fragment) -> bool:
@@ -405,11 +414,10 @@ def _says_nothing_new(turn: list[Fragment], fragment: Fragment) -> bool:
 
     A model call beside an agent is in a trace of its own: before the agent's, or after it.
     """
-    first = next((span for span in fragment.spans if span.role is Role.MODEL), None)
-    if first is None:
+    first = _first_model(fragment)
+    if first is None or not first.evidence.users:
         return False
-    models = (span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role is Role.MODEL)
-    before = list(islice(models, MOST_BEFORE))
+    before = list(islice(_models_before(turn), MOST_BEFORE))
     if fragment.agentless and all(earlier.agentless for earlier in turn) and is_injected(first, before):
         return True
     return (first.ref == fragment.root or all(map(_is_model_call, turn))) and is_beside(first, before)

@@ -34,6 +34,7 @@ from goldspan.mappers.span_facts import (
     joined_context,
     joined_model,
     joined_tool,
+    read_as_values,
     says_as_texts,
     value_digest,
 )
@@ -329,9 +330,9 @@ class _ShapeReading:
                 found[_key_of(asked)].append(self._call(span, look, asked, call_id))
             if not ids and (same := self._same_arguments(look, by_print)) is not None:
                 found[_key_of(same)].append(self._call(span, look, same, None))
+        times = Counter(map(_key_of, self._asked))
         for key, calls in found.items():
-            most = sum(_key_of(request) == key for request in self._asked)
-            self.calls.update((span.span_id, span) for span in self._executions(calls, most))
+            self.calls.update((span.span_id, span) for span in self._executions(calls, times[key]))
         self._take_alike([span for span in candidates if not any(text in by_id for text in self._texts(span))])
 
     def _asked_by_mark(self) -> tuple[Mapping[str, Sequence[ToolRequest]], Mapping[str, Sequence[ToolRequest]]]:
@@ -367,10 +368,21 @@ class _ShapeReading:
             for request in asked.get(value_digest(value), ()):
                 if _is_named(look, request.name):
                     return request
-        for request in self._asked:
+        read = {value_digest(read_as_values(value)) for _, value in look.objects}
+        alike = [one for digest in read for one in self._asked_by_texts.get(digest, ())]
+        for _, request in sorted(alike, key=lambda one: one[0]):
             if _is_named(look, request.name) and _holds_as_texts(look, request.arguments):
                 return request
         return None
+
+    @cached_property
+    def _asked_by_texts(self) -> Mapping[str, Sequence[tuple[int, ToolRequest]]]:
+        """The requests with their places, by the digest of what the texts among their arguments read as."""
+        found: dict[str, list[tuple[int, ToolRequest]]] = defaultdict(list)
+        for place, request in enumerate(self._asked):
+            if request.arguments.capture is Capture.CAPTURED and is_mapping(request.arguments.raw):
+                found[value_digest(read_as_values(request.arguments.raw))].append((place, request))
+        return found
 
     def _call(self, span: SpanFacts, look: SpanLook, request: ToolRequest, call_id: str | None) -> SpanFacts:
         """Return the execution of this request, with the arguments that the span holds of it."""

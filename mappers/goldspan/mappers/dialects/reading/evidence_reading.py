@@ -326,9 +326,10 @@ def _input(given: Sequence[Any]) -> _Input:
 def _system_in(given: Sequence[Any], attributes: Attributes) -> str:
     """Return a digest of what the system told a model, in its messages or beside them."""
     for messages in given:
-        told = [one.text for one in model_messages.whole_history(messages) or () if one.role == "system"]
-        if told:
-            return value_digest(told[0])
+        history = model_messages.whole_history(messages) or ()
+        told = next((one.text for one in history if one.role == "system"), None)
+        if told is not None:
+            return value_digest(told)
     beside = attributes.get("gen_ai.system_instructions")
     return "" if beside is None else value_digest(beside)
 
