@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Set
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice, takewhile
 
 from goldspan.scoring.grounding.codes import is_currency, names_of, words_of_currencies
@@ -159,10 +159,14 @@ def _number_not_read(_: Leaf, value: float, said: SaidByPeople) -> str:
 
 def _limit(leaf: Leaf, value: float, _: SaidByPeople) -> str:
     description = leaf.schema.get("description")
-    if not isinstance(description, str) or not _RANGE.search(description.lower()):
-        return ""
-    numbers = map(as_number, re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)", description))
-    return "a limit of its range" if value in numbers else ""
+    return "a limit of its range" if isinstance(description, str) and value in _limits(description) else ""
+
+
+@lru_cache(1024)
+def _limits(description: str) -> Set[float | None]:
+    if not _RANGE.search(description.lower()):
+        return frozenset()
+    return frozenset(map(as_number, re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)", description)))
 
 
 def _level(leaf: Leaf, value: float, said: SaidByPeople) -> str:
@@ -246,8 +250,8 @@ def _count(word: str) -> float | None:
 
 
 def _moment_not_read(text: str, said: SaidByPeople) -> str:
-    is_time = _TIME.fullmatch(text) is not None
-    if not (is_time or (any(sign in text for sign in "-/.") and is_date(text))) or not said.is_foreign:
+    is_time = said.is_foreign and _TIME.fullmatch(text) is not None
+    if not said.is_foreign or not (is_time or (any(sign in text for sign in "-/.") and is_date(text))):
         return ""
     english, passages = said.english, said.passages
     read = english.times(passages) if is_time else [*english.days(passages), *english.relative_days(passages)]

@@ -54,6 +54,7 @@ _SPOKEN_LETTERS = {
 }  # fmt: skip
 _SPOKEN_ZEROS = {"hundred": "00", "100": "00", "thousand": "000", "1000": "000"}  # behind a digit
 _TOLD = _SPOKEN_DIGITS | _SPOKEN_LETTERS  # how people tell a number digit by digit
+_TOLD_AS = {sign: [word for word, one in _TOLD.items() if one == sign] for sign in _TOLD.values()}
 _BETWEEN_PIECES = frozenset((
     "dash", "hyphen", "minus", "slash", "and", "then", "und", "dann", "et", "y", "luego", "e", "poi", "depois",
     "strich", "bindestrich", "tiret", "guion", "guión", "traço", "hífen", "trattino", "streepje", "barra",
@@ -145,7 +146,7 @@ class Conversation:
         self._ranges: _Places[str] = _Places()
         self._parts: _Places[dates.PartOfMonth] = _Places()
         self._dates_read = 0
-        self._computed: tuple[int, tuple[Computed, bool]] | None = None
+        self._computed: tuple[int, list[float], bool, Computed | None] | None = None
         self._letters: dict[int, set[str]] = {}
         """Runs of letters of passages of which numbers or dates are not read yet."""
         self._translated = 0
@@ -287,14 +288,19 @@ class Conversation:
         exact = self._positions.get(word)
         if exact is not None and exact[0] < end:
             return exact[0]
+        if word.isascii() and not word.isalpha():
+            return None
         if self._stemmed < len(self._positions):
             for known, places in islice(self._positions.items(), self._stemmed, None):
                 if known.isalpha():  # others have no forms
-                    for one in (known, *without_marks(known)):
+                    self._stems.setdefault(stem(known), places[0])
+                    for one in () if known.isascii() else without_marks(known):
                         self._stems.setdefault(stem(one), places[0])
             self._stemmed = len(self._positions)
-        ways = (self._stems.get(stem(one)) for one in (word, *without_marks(word)))
-        return next((found for found in ways if found is not None and found < end), None)
+        found = self._stems.get(stem(word), end)
+        for one in () if word.isascii() else without_marks(word):
+            found = min(found, self._stems.get(stem(one), end)) if found >= end else found
+        return found if found < end else None
 
     def words_beginning(self, letters: str, end: int) -> Iterator[str]:
         """Return, in order, the words that begin with some letters and stand before a position."""
@@ -355,8 +361,9 @@ class Conversation:
         if (found := self.word_at(wanted, end)) is not None:
             return found
         beginnings = [wanted[:stop] for stop in range(1, len(wanted))]
-        beginnings += [*_REPEATED, *(word for word, sign in _TOLD.items() if sign == wanted[0])]
-        starts = (at for one in beginnings for at in self._positions.get(one, ())[:_TRIED] if at < end)
+        beginnings += (*_REPEATED, *_TOLD_AS.get(wanted[0], ()))
+        positions = self._positions
+        starts = (at for one in beginnings if one in positions for at in positions[one][:_TRIED] if at < end)
         return next((at for at in starts if self._is_joined(wanted, at, end)), None)
 
     def _is_joined(self, wanted: str, at: int, end: int) -> bool:
@@ -440,8 +447,8 @@ class Conversation:
         stop = bisect_left(self._with_unit, passages, key=_place)
         return self._with_unit[max(0, stop - limit) : stop]
 
-    def computed(self, passages: int) -> tuple[Computed, bool]:
-        """Return what follows from the latest numbers of the first so many passages, and whether people speak of it."""
+    def computed(self, passages: int, *, detailed: bool) -> Computed | None:
+        """Return what follows from the latest numbers, if people speak of it or the number is `detailed`."""
         if self._computed is None or self._computed[0] != passages:
             words = OPERATORS.keys() & self._positions.keys()
             said = [factor for word, factor in OPERATORS.items() if word in words and self.was_said(word, passages)]
@@ -449,10 +456,13 @@ class Conversation:
                 said += [share for part in said if part and part < 1 for share in (1 - part, 1 + part)]
             percents = [one.value / 100 for one, _ in self.quantities(passages, 20) if one.unit in _PERCENT]
             shares = [share for part in percents for share in (part, 1 - part, 1 + part)]  # of it, less it, with it
-            numbers = self.latest_numbers(passages, _OPERANDS)
             reason = bool(said or shares) or 0.5 in self.said_by_people(passages)
-            self._computed = passages, (Computed([*filter(None, said), *shares, *numbers]), reason)
-        return self._computed[1]
+            self._computed = passages, [*filter(None, said), *shares], reason, None
+        _, brought, reason, computed = self._computed
+        if computed is None and (reason or detailed):
+            computed = Computed([*brought, *self.latest_numbers(passages, _OPERANDS)])
+            self._computed = passages, brought, reason, computed
+        return computed if reason or detailed else None
 
     def share(self, value: float, passages: int) -> bool:
         """Whether a number with a fraction is the percentage that people speak of, of a number that is known."""

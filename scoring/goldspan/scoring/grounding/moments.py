@@ -72,14 +72,16 @@ class MomentFinder:
         return [one for one, _ in self._conversation.quantities(self._passages)]
 
     @cached_property
-    def times_between(self) -> Set[int]:
-        """The time between two dates or two times that were said, in days or a smaller unit."""
-        days = [whole for day, _ in self.days[:20] if (whole := _with_year(day, self._today))]
-        times = [hour * 60 + minute for (hour, minute), _ in self.times[:20]]
-        minutes = {abs(one - other) for one in times for other in times if one != other}
-        hours = {gap // 60 for gap in minutes if gap % 60 == 0}
-        between = {abs((one - other).days) for one in days for other in days if one != other}
-        return between | minutes | hours | {gap * 60 for gap in minutes}
+    def _moments(self) -> tuple[Set[int], Set[int]]:
+        """The latest dates as ordinals, and the latest times as minutes."""
+        days = {whole.toordinal() for day, _ in self.days[:20] if (whole := _with_year(day, self._today))}
+        return days, {hour * 60 + minute for (hour, minute), _ in self.times[:20]}
+
+    def is_time_between(self, value: int) -> bool:
+        """Whether a number is the time between two dates or two times that were said, in days or a smaller unit."""
+        days, times = self._moments if value > 0 else (set[int](), set[int]())
+        gaps = (value, value * 60, value // 60 if value % 60 == 0 else value)
+        return any(day + value in days for day in days) or any(time + gap in times for time in times for gap in gaps)
 
     def origin(self, days: Sequence[Day], times: Sequence[tuple[int, int]], leaf: Leaf) -> Origin | None:
         """Return the origin of a value that consists of these dates and times; None without one."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, groupby
 from math import e, isfinite, pi
 from typing import Any
@@ -29,9 +29,7 @@ from msgspec.structs import replace
 from goldspan.scoring.grounding.assumed import PEOPLE_COUNTED, SaidByPeople, assumed
 from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
-from goldspan.scoring.grounding.dates import (
-    full_name,
-)
+from goldspan.scoring.grounding.dates import full_name
 from goldspan.scoring.grounding.languages import with_digits
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
 from goldspan.scoring.grounding.moments import MomentFinder, moment_of
@@ -81,6 +79,7 @@ _OFFERED_BEFORE = 300  # characters before a value in which a description may sa
 _UNSPACED = "\u0e00"
 """From this letter on are the scripts that put no spaces between words, and Korean's, which puts endings to them."""
 _LARGEST_EXACT = 2**53  # beyond it an integer is an identifier, whose digits count
+_DIGIT = regex(r"\d")
 _AMOUNT = regex(r"(\d{1,15})([^\W\d_]+)")  # a number with its unit: `72h`
 _RUNS = regex(r"\d+|[^\W\d_]+")
 _EXPRESSION = regex(r"(?=.*[*+^(=])[\d\s.,+*/^()=<>%-]+")
@@ -92,35 +91,15 @@ _LEAST_OF_TELEPHONE = 7
 _LEAST_SPELLED = 3
 _LEAST_COMPUTED = 20  # smaller numbers follow from others by chance
 _LONGEST_INTEGER = 4_096  # bits of an integer that is written as text
-_EXTENSIONS = frozenset(
-    [
-        "txt",
-        "md",
-        "csv",
-        "json",
-        "xml",
-        "html",
-        "pdf",
-        "doc",
-        "docx",
-        "xls",
-        "xlsx",
-        "py",
-        "js",
-        "java",
-        "log",
-        "png",
-        "jpg",
-        "jpeg",
-        "zip",
-        "yaml",
-        "yml",
-    ]
-)
-"""So many digits in a row are a date, or a date with a time; others are of an identifier that begins like one."""
+_EXTENSIONS = frozenset((
+    "txt", "md", "csv", "json", "xml", "html", "pdf", "doc", "docx", "xls", "xlsx", "py", "js", "java", "log", "png",
+    "jpg", "jpeg", "zip", "yaml", "yml",
+))  # fmt: skip
 _LONGEST_PREFIX = 2
 _LONGEST_NEAR = 40  # letters of a word that may be a spelling of another
 _NOT_CERTAIN = (Kind.UNKNOWN, Kind.ASSUMED)
+_OPEN = (Kind.NONE, Kind.ASSUMED)
+_NOWHERE, _TRIVIAL = Origin(Kind.NONE), Origin(Kind.TRIVIAL)
 _MAPPED = r"['\"`)]*\s*(?:for|=|:|-|refers to|means|is|stands for|represents|to)\s+"
 
 
@@ -158,7 +137,7 @@ class OriginFinder:
     def origin(self, leaf: Leaf) -> Origin:
         """Return where a leaf came from."""
         found = self.explained(leaf)
-        if found.kind is not Kind.NONE and found.kind is not Kind.ASSUMED:
+        if found is not _NOWHERE and found.kind not in _OPEN:
             return found
         if (in_english := self._in_english) is not None:
             before, found = found, in_english.explained(leaf)
@@ -173,25 +152,25 @@ class OriginFinder:
         value = leaf.value
         if not isinstance(value, str):
             if value is None or isinstance(value, bool) or is_mapping(value) or is_sequence(value):
-                return Origin(Kind.TRIVIAL)
+                return _TRIVIAL
             if isinstance(value, (int, float)):
                 return self._explained_number(value, leaf)
         if value == "":
-            return Origin(Kind.TRIVIAL)
+            return _TRIVIAL
         text = text_of_leaf(value)
         folded = normalised(text)
         if folded in _NO_PREFERENCE:
-            return Origin(Kind.TRIVIAL)
-        return self._declared(leaf, text) or self._text(text, folded, leaf) or Origin(Kind.NONE)
+            return _TRIVIAL
+        return self._declared(leaf, text) or self._text(text, folded, leaf) or _NOWHERE
 
     def _explained_number(self, value: float, leaf: Leaf) -> Origin:
         if isinstance(value, int) and abs(value) > _LARGEST_EXACT:
             text = str(value) if value.bit_length() <= _LONGEST_INTEGER else ""
             found = self._declared(leaf, text) or (self._text(text, normalised(text), leaf) if text else None)
-            return found or Origin(Kind.NONE)
+            return found or _NOWHERE
         if not isfinite(value):
-            return Origin(Kind.TRIVIAL)
-        return self._declared(leaf, str(value)) or self._number(float(value), leaf) or Origin(Kind.NONE)
+            return _TRIVIAL
+        return self._declared(leaf, str(value)) or self._number(float(value), leaf) or _NOWHERE
 
     # What the schema offers.
 
@@ -235,7 +214,7 @@ class OriginFinder:
         return self._conversation.passages[self._conversation.passage_at(position)].kind == Kind.USER
 
     def _described(self, text: str, value: object, description: str) -> Origin | None:
-        if normalised(text) not in normalised(description):
+        if normalised(text) not in _folded(description):
             return self._default_in_words(value, description)
         if self._explained(text, description):
             return Origin(Kind.SCHEMA, "description")
@@ -270,7 +249,7 @@ class OriginFinder:
 
     def _explained(self, text: str, description: str) -> bool:
         """Whether the description maps the value to something that was said: `1 for Bangkok, 2 for Chiang Mai`."""
-        if not description or normalised(text) not in normalised(description):
+        if not description or normalised(text) not in _folded(description):
             return False
         for match in re.finditer(rf"(?<!\w){re.escape(text)}{_MAPPED}([^,;.()]+)", description, re.IGNORECASE):
             label = [word for word in words_of(normalised(match[1])) if word not in FILLERS and len(word) > 2][:4]
@@ -315,15 +294,17 @@ class OriginFinder:
     def _is_computed(self, value: float) -> bool:
         """Whether a number follows from others, and that is no chance: for its digits, or since people speak of it."""
         detailed = is_detailed(value)
-        computed, reason = self._conversation.computed(self._passages)
+        computed = self._conversation.computed(self._passages, detailed=detailed)
+        if computed is None:
+            return False
         telling = detailed or computed.are_few_for(value)
-        return (reason or detailed) and (computed.of_two_in_cents(value) or (telling and computed.of_three(value)))
+        return computed.of_two_in_cents(value) or (telling and computed.of_three(value))
 
     def _whole_number(self, value: int, leaf: Leaf | None) -> Origin | None:
         counted = leaf is not None and name_says(leaf.path, PEOPLE_COUNTED)
         if not counted and (part_of := self._part_of_date(value)) is not None:
             return Origin(Kind.DERIVED, "part of a date", part_of)
-        if value in self._moments.times_between:
+        if self._moments.is_time_between(value):
             return Origin(Kind.DERIVED, "time between")
         if (limit := self._conversation.bound(value, self._passages)) is not None:
             return Origin(Kind.DERIVED, "bound", limit)
@@ -360,17 +341,18 @@ class OriginFinder:
         conversation = self._conversation
         words = words_of(plain)
         if not words:
-            return Origin(Kind.TRIVIAL)
+            return _TRIVIAL
         if (position := conversation.phrase_at(words, self._end)) is not None:
             return self._said(conversation.passage_at(position))
-        if (made := self._made_of_numbers(plain, words)) is not None:
-            return made
-        number = as_number(text)
-        is_code = text.isdecimal() and len(text) > 4
-        if number is not None and not is_code and (numeric := self._number(number, leaf)) is not None:
-            return numeric
-        if len(words) < _PROSE_WORDS and (moment := moment_of(plain)) is not None:
-            return self._moments.origin(*moment, leaf)
+        if _DIGIT.search(plain) is not None:
+            if (made := self._made_of_numbers(plain, words)) is not None:
+                return made
+            number = as_number(text)
+            is_code = text.isdecimal() and len(text) > 4
+            if number is not None and not is_code and (numeric := self._number(number, leaf)) is not None:
+                return numeric
+            if len(words) < _PROSE_WORDS and (moment := moment_of(plain)) is not None:
+                return self._moments.origin(*moment, leaf)
         if (
             not text.isascii()
             and any(char >= _UNSPACED for char in text)
@@ -407,8 +389,8 @@ class OriginFinder:
                 return found
         if unknown and self._template(leaf, words, unknown):
             return Origin(Kind.DERIVED, "template")
-        if (joined := self._told_in_pieces(text, words) or self._telephone(text, words)) is not None:
-            return joined
+        if any(map(str.isdigit, text)) and (told := self._told_in_pieces(text, words) or self._telephone(text, words)):
+            return told
         return self._identifier(words) if identifier else self._nearly_known(text, words, unknown, leaf)
 
     def _run(self, run: str) -> bool:
@@ -419,8 +401,6 @@ class OriginFinder:
 
     def _told_in_pieces(self, text: str, words: Sequence[str]) -> Origin | None:
         """Return the origin of what was told in other pieces, as `DE89 3704` and `0 double 7`."""
-        if not any(map(str.isdigit, "".join(words))):
-            return None
         if (at := self._digit_by_digit(text)) is not None:
             return Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
         if len(runs := _RUNS.findall("".join(words))) > 1 and (at := self._code_with_number(runs)) is not None:
@@ -465,7 +445,7 @@ class OriginFinder:
 
     def _camel_case(self, text: str) -> Origin | None:
         """Return the origin of words that are written as one: `pendingOrders`."""
-        words = camel_words(text)
+        words = camel_words(text) if not text.islower() else ()
         joined = len(words) > 1 and len(words) > len(words_of(normalised(text))) and not _is_identifier(text)
         return Origin(Kind.DERIVED, "words") if joined and all(map(self._word, words)) else None
 
@@ -479,8 +459,7 @@ class OriginFinder:
         """Whether known words stand in a form that the schema gives: `track:SongName artist:ArtistName`."""
         if leaf.schema.keys().isdisjoint(("description", "default")):
             return False
-        about = f"{leaf.schema.get('description', '')} {leaf.schema.get('default', '')}"
-        given = {*camel_words(about), *words_of(normalised(about))}
+        given = _words_given(f"{leaf.schema.get('description', '')} {leaf.schema.get('default', '')}")
         known = [word for word in words if word not in unknown and word not in given and word not in FILLERS]
         return bool(known) and all(word in given for word in unknown)
 
@@ -490,24 +469,25 @@ class OriginFinder:
         return known
 
     def _is_known(self, word: str) -> bool:
-        if word in FILLERS or self._conversation.form_at(word, self._end) is not None:
+        conversation, end = self._conversation, self._end
+        if word in FILLERS or conversation.form_at(word, end) is not None:
             return True
-        if self._conversation.in_range(full_name(word), self._passages):
+        if conversation.in_range(full_name(word), self._passages):
             return True
         if self._original is not None and (self._original._word(word) or self._in_range(word)):  # noqa: SLF001 - its own
             return True
-        if any(self._conversation.word_at(one, self._end) is not None for one in SHORT_FORMS.get(word, ())):
+        if word in SHORT_FORMS and any(conversation.word_at(one, end) is not None for one in SHORT_FORMS[word]):
             return True
         if word[0] >= _UNSPACED:
             return self._unspaced(word) is not None or self._pieces(word)
-        return self._is_unit(word) or self._quantity(word)
+        return (word.isalpha() and self._is_unit(word)) or self._quantity(word)
 
     def _is_unit(self, word: str) -> bool:
         """Whether a word is a unit that was said in another form: `km` for `kilometres`, and the other way round."""
         if (name := ABBREVIATIONS.get(word)) is not None and self._conversation.form_at(name, self._end) is not None:
             return True
         shorts = UNITS_BY_STEM.get(stem(word), ()) if word not in ABBREVIATIONS else (word,)
-        return not self._short_units.isdisjoint(shorts)
+        return bool(shorts) and not self._short_units.isdisjoint(shorts)
 
     def _in_range(self, word: str) -> bool:
         """Whether a word is a name of those that were named together: `miércoles` of `de lunes a viernes`."""
@@ -672,6 +652,16 @@ class OriginFinder:
 
     def _said(self, at: int) -> Origin:
         return Origin(Kind(self._conversation.passages[at].kind), "literal", at)
+
+
+@lru_cache(1024)
+def _words_given(about: str) -> Set[str]:
+    """Return the words of what a schema says: it recurs with each call."""
+    return {*camel_words(about), *words_of(normalised(about))}
+
+
+_folded = lru_cache(1024)(normalised)
+"""The same for a description as a whole."""
 
 
 def _is_word_of_choice(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
-from itertools import combinations_with_replacement
+from functools import cached_property
 from math import isfinite
 
 from msgspec import Struct
@@ -415,7 +415,19 @@ class Computed:
 
     def __init__(self, numbers: Sequence[float]) -> None:
         self._numbers = sorted(set(numbers))
-        self._pairs: list[float] = []
+        self._least = min(numbers, default=0) - 1
+        self._most = max(numbers, default=0) + 1
+        self._largest = max(-self._least, self._most)
+
+    @cached_property
+    def _sums(self) -> list[float]:
+        numbers = [one for one in self._numbers if one]  # with 0 a number gives itself
+        return sorted([given for a in numbers for b in numbers for given in (a + b, a - b if a != b else a + b)])
+
+    @cached_property
+    def _products(self) -> list[float]:
+        numbers = [one for one in self._numbers if one]
+        return sorted([given for a in numbers for b in numbers for given in (a * b, a / b if a != b else a * b)])
 
     def are_few_for(self, value: float) -> bool:
         """Whether so little follows from them that it is no chance: to the cent, or where they have a share."""
@@ -425,8 +437,9 @@ class Computed:
 
     def of_two(self, value: float, reach: float = 0) -> bool:
         """Whether a number is what two of them give; so far from it at most."""
+        least, most = self._least, self._most
         return any(
-            _holds(self._numbers, rest, around, but)
+            least - around <= rest <= most + around and _holds(self._numbers, rest, around, but)
             for one in self._numbers
             for rest, around, but in (
                 (value - one, reach, None),
@@ -443,25 +456,22 @@ class Computed:
 
     def of_three(self, value: float) -> bool:
         """Whether a number is what two of them and a third give."""
-        numbers = self._numbers
         return any(
             self._may_be_pair(rest) and self.of_two(rest)
-            for third in numbers
-            for rest in (value - third, value + third, third - value, value / (third or 1), value * third)
+            for third in filter(None, self._numbers)
+            for rest in (value - third, value + third, third - value, value / third, value * third)
             if rest and isfinite(rest)
         )
 
     def _may_be_pair(self, value: float) -> bool:
         """Whether a number is near one that two of them give; no further than what `of_two` allows."""
-        if not self._pairs:
-            pairs = combinations_with_replacement(self._numbers, 2)
-            self._pairs = sorted(
-                given for a, b in pairs for given in (a + b, a - b, b - a, a * b, a / (b or 1), b / (a or 1))
-            )
-        largest = max(abs(self._numbers[0]), abs(self._numbers[-1]))
-        reach = 1.01 * max(1e-6, min(_REACH * (abs(value) + largest), _LEAST_APART), 1e-6 * abs(value))
-        at = bisect_left(self._pairs, value - reach)
-        return at < len(self._pairs) and self._pairs[at] <= value + reach
+        reach = 1.01 * max(1e-6, min(_REACH * (abs(value) + self._largest), _LEAST_APART))
+        return _is_near(self._sums, value, reach) or _is_near(self._products, value, 1.01 * _REACH * abs(value))
+
+
+def _is_near(ordered: Sequence[float], value: float, reach: float) -> bool:
+    at = bisect_left(ordered, value - reach)
+    return at < len(ordered) and ordered[at] <= value + reach
 
 
 def _holds(ordered: Sequence[float], value: float, reach: float, but: float | None) -> bool:

@@ -20,7 +20,7 @@ _ENDINGS = (
     "ers", "ors", "est", "ism", "ist", "ity", "ive", "ize", "ise", "ful", "ous", "ian", "ese", "ish", "al",
     "ic", "ly", "ed", "er", "or", "es", "en", "an", "s", "y", "e",
 )  # fmt: skip
-
+_ENDINGS_BY_LAST = {last: tuple(one for one in _ENDINGS if one[-1] == last) for last in {one[-1] for one in _ENDINGS}}
 _CYRILLIC_ENDING = regex("(?<=..)(?:ами|ями|ого|его|ому|ему|ах|ях|ов|ев|ей|ой|ом|ем|ым|им|ых|их|[аяуюеёиыоьй])$")
 ARABIC_BEGINNING = regex(r"^(?:[وف](?=\w{3}))?(?:ال|لل|[لبك](?!ا))?(?=[\u0600-\u06ff]{3})")
 """What Arabic puts before a word: the article, and short words such as `to`."""
@@ -166,7 +166,7 @@ def _stem(word: str) -> str:
     if len(word) < 4:
         return word
     for _ in range(2):
-        for ending in _ENDINGS:
+        for ending in _ENDINGS_BY_LAST.get(word[-1], ()):
             if word.endswith(ending) and len(word) - len(ending) >= 3:
                 word = word[: -len(ending)]
                 break
