@@ -264,3 +264,33 @@ def test_a_request_that_an_agent_or_another_trace_repeats_is_one() -> None:
     ran = tool("t", "b", name="book", args={"seat": 1}, call_id="c1", start=4, end=5)
     found = calls([alone(span, number) for number, span in enumerate([above, shaped, spoken, ran])])
     assert [(call.call_id, call.requested) for call in found] == [("c1", False)]
+
+
+PLAN = "find a table, then book it"
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one trace", "a trace each"])
+@pytest.mark.parametrize(
+    ("wrote", "asks", "told", "expected"),
+    [(PLAN, False, PLAN, 1), (PLAN, False, "something else", 2), ("", True, "observation: 7", 1), ("", False, "b", 2)],
+)
+def test_what_a_model_wrote_or_asked_for_in_its_text_is_no_message_of_a_user(
+    wrote: str, told: str, expected: int, *, asks: bool, apart: bool
+) -> None:
+    answered = SpanEvidence(users=("a",), answers=True, wrote=wrote, asks_in_text=asks)
+    first = model("t", "m1", "" if apart else "r", session="s", user=True, start=1, end=2).changed(evidence=answered)
+    then = model("u" if apart else "t", "m2", first.parent_id, session="s", user=True, start=3, end=4)
+    spans = [first, then.changed(evidence=heard(told))]
+    assert len(turns(spans if apart else [plain("t", "r", end=9), *spans])) == expected
+
+
+def test_a_message_behind_a_result_begins_a_turn_where_it_is_another_request() -> None:
+    """The last call of a turn was its answer; the next one has a trace with a root of its own."""
+    first = model("t", "m1", "r", session="s", user=True, start=1, user_messages=UserMessages(0, 1))
+    then = model("u", "m2", "q", session="s", user=True, start=11, user_messages=UserMessages(1, 2))
+    spans = [
+        *(plain("t", "r", end=9), plain("u", "q", start=10, end=19)),
+        *(first.changed(evidence=heard("a")), then.changed(evidence=heard("a"))),
+        tool("u", "f", "q", name="f", start=15, session="s"),
+    ]
+    assert turns(spans) == [[], ["f"]]

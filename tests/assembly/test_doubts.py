@@ -17,7 +17,7 @@ from goldspan.mappers.span_facts import (
     SpanFacts,
     value_digest,
 )
-from goldspan.scoring.sessions import Doubt, DoubtedFact
+from goldspan.scoring.sessions import Doubt, DoubtedFact, UserMessages
 from rigs.span_facts import SECOND, agent, captured, model, tool
 
 X, Y = {"x": 1}, {"y": 2}
@@ -293,6 +293,27 @@ class TestTurns:
         waiting = {"continues": True, "may_be_user": True}
         assert "several_user_messages" in doubts(speaking("m", 1, users=("a",)), speaking("n", 5, **waiting))
         assert doubts(speaking("m", 1, **waiting)) == {}, "the turn begins with it"
+
+    @pytest.mark.parametrize(
+        ("texts", "doubted"), [(("go on", "go on"), False), (("go on", "and a chair"), True), (("and a chair",), True)]
+    )
+    def test_a_text_behind_a_result_that_is_not_said_again(self, texts: tuple[str, ...], *, doubted: bool) -> None:
+        def asked(number: int, text: str) -> SpanFacts:
+            said = UserMessages(number, number + 1)
+            one = model("t", f"m{number}", "root", start=2 * number + 1, user=True, user_messages=said)
+            return one.changed(evidence=SpanEvidence(users=("a",)), context=ContextFacts(user_text=captured(text)))
+
+        found = doubts(*(asked(number, text) for number, text in enumerate(("a", *texts))))
+        assert ("several_user_messages" in found) is doubted
+
+    def test_what_another_model_wrote_is_no_message_of_a_user(self) -> None:
+        judge = speaking("j", 3, users=("draft",), system="judge", wrote="b")
+        found = doubts(speaking("m", 1, users=("a",)), judge, speaking("n", 5, users=("a", "b")))
+        assert "several_user_messages" not in found
+
+    def test_what_a_tool_gave_that_was_asked_for_in_a_text_is_no_message_of_a_user(self) -> None:
+        first = speaking("m", 1, users=("a",), answers=True, asks_in_text=True)
+        assert "several_user_messages" not in doubts(first, speaking("n", 5, users=("a", "b")))
 
     @pytest.mark.parametrize(
         ("first", "second", "root", "doubted"),

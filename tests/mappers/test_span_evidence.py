@@ -175,3 +175,40 @@ def test_ids_of_sessions_are_known_by_the_words_of_their_keys() -> None:
 def test_hostile_values_say_nothing(value: Any) -> None:
     found = evidence({"output": value, "input": value, "any.0.role": value})
     assert replace(found, answers=False) == NO_EVIDENCE, "only that an output is there is said"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"any.output": "A table, then a chair."},
+        {
+            "any.response": json.dumps(
+                {"choices": [{"message": {"role": "assistant", "content": "A table, then a chair."}}]}
+            )
+        },
+        {"any.output.messages": json.dumps([{"role": "assistant", "parts": [{"text": "A table, then a chair. "}]}])},
+    ],
+)
+def test_the_text_of_an_answer_is_known_in_every_shape(output: dict[str, Any]) -> None:
+    assert evidence(output).wrote == value_digest("A table, then a chair.")
+    assert evidence({"any.output": json.dumps([ASKING])}).wrote == ""
+    assert evidence({"any.output": "yes"}).wrote == "", "a user may say so, too"
+
+
+@pytest.mark.parametrize("key", ["system", "instructions", "config"])
+def test_what_the_system_says_beside_the_messages_tells_tasks_apart(key: str) -> None:
+    def told(text: str) -> str:
+        body = {key: {"system_instruction": text} if key == "config" else text, "messages": [QUESTION]}
+        return evidence({"any.request.body": json.dumps(body)}).system
+
+    assert told("plan") == told("plan") != told("judge")
+
+
+@pytest.mark.parametrize(
+    ("before", "continues"), [(SAID, False), (ASKING, True), ({"role": "assistant", "parts": []}, True)], ids=str
+)
+def test_a_message_without_parts_is_a_users_behind_an_answer_and_else_a_result(
+    before: dict[str, Any], *, continues: bool
+) -> None:
+    given = [{"role": "user", "parts": [{"type": "text", "content": "hi"}]}, before, {"role": "user", "parts": []}]
+    assert evidence({"gen_ai.input.messages": json.dumps(given)}).continues is continues

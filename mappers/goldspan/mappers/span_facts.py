@@ -212,6 +212,8 @@ class SpanEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     """Digests of the user's first and last messages in its input, where the input is recorded whole."""
     answers: bool = False
     """It holds an output of a model."""
+    wrote: str = ""
+    """The digest of the text that it answered, if that asks for no tool and is long enough to tell where it goes."""
     asks_in_text: bool = False
     """Its output is a text that asks for a tool, as models do that are told how in their prompt, or is cut there."""
     arguments: tuple[str, ...] = ()

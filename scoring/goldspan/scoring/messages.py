@@ -92,12 +92,12 @@ def message_of(raw: Mapping[str, Any]) -> Message:
     if results and role in ("", "user") and not text:
         role = "tool"
     elif role == "user" and not text and "parts" in raw and all(map(_is_empty, parts)):
-        role, results = "tool", _UNWRITTEN
+        role, results = "tool", UNWRITTEN
     requests = () if results and role == "tool" else _requests(raw, parts, kinds)
     return Message(role, text, requests, results)
 
 
-_UNWRITTEN = (MessageResult(),)
+UNWRITTEN = (MessageResult(),)
 """What a message in the user's name that says nothing is: some writers write results so, as LiteLLM."""
 _PLAIN_KEYS = frozenset({"role", "parts", "finish_reason"})
 _REQUEST_KEYS = frozenset({"type", "id", "name", "arguments"})
@@ -116,7 +116,7 @@ def _message_of_parts(raw: Mapping[str, Any]) -> Message | None:
         return None
     text = "" if role == "tool" else "\n".join(filter(None, texts))
     if role == "user" and not text:
-        role, results = "tool", results or list(_UNWRITTEN)
+        role, results = "tool", results or list(UNWRITTEN)
     return Message(role, text, () if role == "tool" else tuple(requests), tuple(results))
 
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from goldspan.mappers.assembly.tool_calls_and_batches import only_status_failed, same_tool
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, runner_of, two_outermost_agents
+from goldspan.mappers.assembly.turn_fragments import is_injected
 from goldspan.mappers.span_facts import (
     NO_EVIDENCE,
     SHAPE,
@@ -167,21 +169,43 @@ def _of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> I
     own = [span for span in models if not _is_inside_tool(span, tree_of)]
     if own and not alone and own[0].evidence.continues and _answers_others(own):
         yield _Contradiction("begins_with_results", DoubtedFact.TURNS, [own[0].ref])
-    several = next(_several_messages([span for span in own if span.evidence.users]), None)
+    several = next(_several_messages(own), None)
     if several is not None:
         yield _Contradiction("several_user_messages", DoubtedFact.TURNS, several)
         return
-    unclear = [span.ref for span in own[1:] if span.evidence.may_be_user]
+    unclear = [span.ref for span in own[1:] if span.evidence.may_be_user] or list(_injected_once(own))
     if unclear:
         yield _Contradiction("several_user_messages", DoubtedFact.TURNS, unclear)
     yield from _after_an_answer(own, tree_of)
 
 
-def _several_messages(told: Sequence[SpanFacts]) -> Iterator[list[SpanRef]]:
-    """Yield two model calls of which the later was told more by users; a guard is told otherwise by the system."""
+def _several_messages(models: Sequence[SpanFacts]) -> Iterator[list[SpanRef]]:
+    """Yield two model calls of which the later was told more by users; a guard is told otherwise by the system.
+
+    What another model wrote is none of a user's messages.
+    """
+    wrote = {span.evidence.wrote for span in models}
+    observed = {span.ref for earlier, span in pairwise(models) if earlier.evidence.asks_in_text}
+    told = [span for span in models if span.evidence.users and span.evidence.users[-1] not in wrote]
+    told = [span for span in told if span.ref not in observed]
     for index, span in enumerate(told):
         alike = (one for one in told[index + 1 :] if one.evidence.system == span.evidence.system)
         yield from ([span.ref, one.ref] for one in alike if _goes_on(span.evidence.users or (), one.evidence))
+
+
+def _injected_once(own: Sequence[SpanFacts]) -> Iterator[SpanRef]:
+    """Yield model calls that are told, behind the result of a tool, what none of the others is: a user may say so.
+
+    A framework says the same again.
+    """
+    told: dict[str, list[SpanRef]] = {}
+    latest: tuple[str, ...] = ()
+    for span in own:
+        users, text = span.evidence.users, span.context.user_text.value
+        if users and users == latest and isinstance(text, str) and is_injected(span, (span,)):
+            told.setdefault(value_digest(text.strip()), []).append(span.ref)
+        latest = users or latest
+    yield from (refs[0] for text, refs in told.items() if len(refs) == 1 and text not in latest)
 
 
 def _after_an_answer(own: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
@@ -421,7 +445,8 @@ def _of_conversations(models: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[
 
 
 def _handed_on(models: Sequence[SpanFacts]) -> Iterator[str]:
-    """Yield digests of the texts that models passed to tools: an agent that is a tool is told one as if by a user."""
+    """Yield digests of what models answered, or passed to tools: another agent is told it as if by a user."""
+    yield from (span.evidence.wrote for span in models if span.evidence.wrote)
     asked = (request.arguments.raw for span in models if span.model is not None for request in span.model.requests)
     for arguments in filter(is_mapping, asked):
         yield from (value_digest(text.strip()) for text in arguments.values() if isinstance(text, str))

@@ -17,8 +17,8 @@ from goldspan.mappers.assembly.turn_fragments import (
     DEFAULT_SESSION_KEYS,
     MOST_BEFORE,
     Fragment,
-    is_beside,
     is_injected,
+    is_told_by_program,
     order_of,
     take_out,
 )
@@ -418,9 +418,10 @@ def _says_nothing_new(turn: list[Fragment], fragment: Fragment) -> bool:
     if first is None or not first.evidence.users:
         return False
     before = list(islice(_models_before(turn), MOST_BEFORE))
-    if fragment.agentless and all(earlier.agentless for earlier in turn) and is_injected(first, before):
+    is_part = len(fragment.spans) == 1 or first.ref == fragment.root or fragment.root.trace_id == turn[-1].root.trace_id
+    if is_part and fragment.agentless and all(earlier.agentless for earlier in turn) and is_injected(first, before):
         return True
-    return (first.ref == fragment.root or all(map(_is_model_call, turn))) and is_beside(first, before)
+    return (first.ref == fragment.root or all(map(_is_model_call, turn))) and is_told_by_program(first, before)
 
 
 def _is_model_call(fragment: Fragment) -> bool:

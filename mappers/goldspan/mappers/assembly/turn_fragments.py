@@ -261,6 +261,19 @@ def is_injected(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
     return next((one.evidence.users for one in before if one.evidence.users), None) == users
 
 
+def is_told_by_program(span: SpanFacts, before: Sequence[SpanFacts]) -> bool:
+    """Say whether a model call is given what a model before it wrote, or found when it asked for a tool in its text.
+
+    So is one beside the others. `before` are these, the last one first.
+    """
+    users = span.evidence.users or ()
+    if users and any(users[-1] == one.evidence.wrote for one in before):
+        return True
+    last = next((one for one in before if one.role is Role.MODEL), None)
+    asks = last is not None and last.evidence.asks_in_text and last.evidence.system == span.evidence.system
+    return asks or is_beside(span, before)
+
+
 def is_beside(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
     """Say whether a model call is given what users said to the calls before it, and is of their turn for that (R7).
 
@@ -316,7 +329,7 @@ def _starts_turn(span: SpanFacts, current: str | None, before: Iterable[SpanFact
     if span.model is None or span.model.new_user_message is not True:
         return False
     earlier = list(islice(before, MOST_BEFORE))
-    return not (is_injected(span, earlier) or is_beside(span, earlier) or _is_handed_on(span, earlier))
+    return not (is_injected(span, earlier) or is_told_by_program(span, earlier) or _is_handed_on(span, earlier))
 
 
 MOST_BEFORE = 256  # spans of a turn that are looked at for what the next one was given

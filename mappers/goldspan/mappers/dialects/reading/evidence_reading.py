@@ -215,7 +215,8 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
         said = [one for one in said if not isinstance(one, str) or _is_transcript(one)]
     requests = _requests(said)
     answers = bool(texts) or not all(map(model_messages.says_nothing, said))
-    asks_in_text = not requests and any(map(_asks_in_text, texts))
+    wrote = _written([*said, *texts]) if given and answers and not requests else ""
+    asks_in_text = not requests and any(map(_asks_in_text, [*texts, wrote]))
     ends = _first_and_last_user(given_to) if requests and given else ()
     return SpanEvidence(
         requests,
@@ -225,6 +226,7 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
         _system_in(given_to, attributes) if ended.users else "",
         ends,
         answers,
+        value_digest(wrote) if len(wrote) >= _SHORTEST_ANSWER else "",
         asks_in_text,
         sessions=tuple(sessions),
         may_be_user=ended.may_be_user,
@@ -297,6 +299,21 @@ def _asked(request: MessageRequest, response: int) -> RequestEvidence:
     return RequestEvidence(request.name, request.call_id or None, value_digest(arguments), names, response)
 
 
+def _written(said: Iterable[Any]) -> str:
+    """Return the text that a model answered."""
+    short = (one for one in said if not isinstance(one, str) or len(one) <= _LONGEST_RESULT)
+    answers = (one if isinstance(one, str) and not may_be_object(one) else _answer_in(one) for one in short)
+    return next(filter(None, answers), "").strip()
+
+
+def _answer_in(output: Any) -> str:
+    text = model_messages.last_answer(output).value
+    return text if isinstance(text, str) else ""
+
+
+_SHORTEST_ANSWER = 12  # characters of a text that a user says after a model by no chance
+
+
 class _Input(NamedTuple):
     """What the messages since the model's last one say."""
 
@@ -326,12 +343,26 @@ def _input(given: Sequence[Any]) -> _Input:
 def _system_in(given: Sequence[Any], attributes: Attributes) -> str:
     """Return a digest of what the system told a model, in its messages or beside them."""
     for messages in given:
-        history = model_messages.whole_history(messages) or ()
-        told = next((one.text for one in history if one.role == "system"), None)
+        history = model_messages.whole_history(messages)
+        told = next((one.text for one in history or () if one.role == "system"), None)
         if told is not None:
             return value_digest(told)
-    beside = attributes.get("gen_ai.system_instructions")
+        if history is None:
+            continue
+        body = read_value(messages) if isinstance(messages, str) and _BESIDE.search(messages) else messages
+        if is_mapping(body) and (beside := _system_beside(body) or _system_beside(body.get("config"))):
+            return value_digest(beside)
+    beside = _system_beside(attributes)
     return "" if beside is None else value_digest(beside)
+
+
+_SYSTEM = ("gen_ai.system_instructions", "system", "system_instruction", "systemInstruction", "instructions")
+_BESIDE = regex(r'"(?:system|system_?[iI]nstruction|instructions)"\s*:')
+
+
+def _system_beside(request: object) -> Any:
+    """Return what a request tells a model in the system's name, beside the messages."""
+    return next(filter(None, map(request.get, _SYSTEM)), None) if is_mapping(request) else None
 
 
 def _first_and_last_user(given: Sequence[Any]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from goldspan.mappers.span_facts import ToolRequest
 from goldspan.mappers.spans import EventView, SpanView
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence, read_value
 from goldspan.scoring.messages import (
+    UNWRITTEN,
     Message,
     MessageRequest,
     MessageResult,
@@ -299,23 +300,26 @@ def since_the_model(messages: object) -> Iterable[Message]:
 
 def _since_the_model(messages: object) -> Iterator[Message]:
     following: Message | None = None
+    said_by = ""
     is_whole = getattr(messages, "whole", True)
     for raw in newest_first(messages):
-        awaited = role_of(raw) == "assistant"
+        role = role_of(raw)
         if following is not None:
-            yield _answering(following, raw) if awaited and is_whole else following
-        if awaited:
+            yield _answering(following, said_by, raw) if role == "assistant" and is_whole else following
+        if role == "assistant":
             return
-        following = message_of(raw)
+        following, said_by = message_of(raw), role
     if following is not None:
         yield following
 
 
-def _answering(message: Message, asking: Mapping[str, Any]) -> Message:
-    """Return the message behind a model's last one: a result, if that asked for tools and nothing else answers it.
+def _answering(message: Message, said_by: str, asking: Mapping[str, Any]) -> Message:
+    """Return the message behind a model's last one: a result, if that asked for tools, and only then.
 
-    Providers accept none of a user there. Some writers leave out what marks a result.
+    Providers accept none of a user there. Some writers leave out what marks a result, and others what a user said.
     """
+    if said_by == "user" and message.results == UNWRITTEN and (asked := message_of(asking)).text and not asked.requests:
+        return Message("user")
     if message.role == "user" and not message.results and awaits_results(message_of(asking)):
         return Message("user", results=(MessageResult(content=message.text),))
     return message
