@@ -116,6 +116,26 @@ def test_names_of_places_and_units(value: str, text: str) -> None:
     assert not failed(value, text)
 
 
+@needs_names
+@pytest.mark.parametrize(
+    ("value", "wrong", "text"),
+    [
+        (380, 515, "borcu öde, tutar üç yüz seksen lira"),
+        ("19:30", "21:40", "bu akşam yedi buçukta bir yer olsun"),
+        ("08:30", "13:10", "proszę umówić mnie jutro o wpół do dziewiątej rano"),
+        (2500, 3900, "yaar mere bhai ko dhai hazaar rupaye bhej do"),
+        ("tuesday", "sunday", "den Wecker bitte mo bis do, aber nicht so laut"),
+        ("2025-04-12", "2025-04-09", "ieri l'altro ho corso con mio figlio"),
+        (3500, 5800, "um apê até uns 3 mil e 500 por mês"),
+        (90, 35, "会議室を1時間半押さえてください、参加は8人です"),
+        (250, 480, "ein halbes Pfund Butter und nicht mehr, bitte"),
+    ],
+)
+def test_colloquial_amounts_times_and_days(value: Any, wrong: Any, text: str) -> None:
+    assert not failed(value, text)
+    assert failed(wrong, text)
+
+
 def test_words_of_one_language_in_another_are_not_read() -> None:
     english = Conversation([Passage("user", "the report is due once the cat sat on it, at ten cents per page")])
     assert english.in_english(1) is None

@@ -72,7 +72,7 @@ def assumed(leaf: Leaf, said: SaidByPeople, *, is_choice: bool) -> Origin | None
         why = (
             _moment_not_read(text, said)
             or _currency_left_open(text, said)
-            or _level_in_words(leaf, said, is_choice)
+            or (_level(leaf, text, said) if is_choice else "")
             or ("a usual class" if not is_choice and text.lower() in _USUAL else "")
             or _other_words(text, said, is_choice)
             or _place_left_open(text, said)
@@ -169,13 +169,9 @@ def _limits(description: str) -> Set[float | None]:
     return frozenset(map(as_number, re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)", description)))
 
 
-def _level(leaf: Leaf, value: float, said: SaidByPeople) -> str:
-    told = 0 < value <= 10 and name_says(leaf.path, _LEVELS) and said.speaks_of(_LEVEL_WORDS)
-    return "a level that was said in words" if told else ""
-
-
-def _level_in_words(leaf: Leaf, said: SaidByPeople, is_choice: bool) -> str:  # noqa: FBT001
-    told = is_choice and name_says(leaf.path, _LEVELS) and said.speaks_of(_LEVEL_WORDS)
+def _level(leaf: Leaf, value: float | str, said: SaidByPeople) -> str:
+    is_level = isinstance(value, str) or 0 < value <= 10
+    told = is_level and name_says(leaf.path, _LEVELS) and said.speaks_of(_LEVEL_WORDS)
     return "a level that was said in words" if told else ""
 
 
@@ -185,17 +181,13 @@ def _amount_left_open(leaf: Leaf, _: float, said: SaidByPeople) -> str:
         return ""
     passages = reversed(range(said.passages))
     at = next((at for at in passages if said.english.passages[at].kind == Kind.USER), None)
-    sentences = [] if at is None else list(map(words_of, _sentences(said.english.texts[at])))
+    sentences = [] if at is None else list(map(words_of, _END_OF_SENTENCE.split(said.english.texts[at])))
     numbers = said.english.latest_numbers(said.passages, 1)
     is_open = any(
         not any(map(_count, words)) and not (_OPEN_AMOUNTS if numbers else _OPEN_AMOUNTS | _MULTIPLES).isdisjoint(words)
         for words in sentences
     )
     return "an amount that was left open" if is_open else ""
-
-
-def _sentences(text: str) -> list[str]:
-    return _END_OF_SENTENCE.split(text)
 
 
 def _coordinate(leaf: Leaf, value: float, said: SaidByPeople) -> str:

@@ -196,17 +196,9 @@ class Conversation:
         for listed in (self._with_unit, self._spoken_numbers, self._fractions):
             while listed and listed[-1][1] >= passages:
                 listed.pop()
-        for places_of in (
-            self._stated,
-            self._bounds,
-            self._steps,
-            self._days,
-            self._times,
-            self._relative,
-            self._ranges,
-            self._parts,
-        ):
-            places_of.go_back(passages)
+        for one in vars(self).values():
+            if isinstance(one, _Places):
+                one.go_back(passages)
         self._numbers_read, self._dates_read = min(self._numbers_read, passages), min(self._dates_read, passages)
         self._initials, self._joined, self._joined_starts = self._initials[:end], "", []
         self._computed, self._said_last = None, (-1, frozenset())
@@ -498,6 +490,7 @@ class Conversation:
         """Whether people speak of the double, the half and the like of a known number, and a value is that."""
         words = FACTORS.keys() & self._positions.keys()
         factors = [FACTORS[word] for word in words if self.was_said(word, passages)]
+        factors += (0.5,) if 0.5 in self.said_by_people(passages) else ()
         known = self.latest_numbers(passages, _OPERANDS) if factors else ()
         return any(same(value, factor * one) for factor in factors for one in known)
 

@@ -64,7 +64,7 @@ _YEAR_MONTH_DAY = regex(
 )
 _EARLY, _LATE = "上午|早上|早晨|凌晨|清晨|午前|오전|아침", "下午|晚上|傍晚|中午|今晚|午後|夜|오후|저녁|밤"
 _CLOCK = regex(
-    rf"({_EARLY})?({_LATE})?\s*(\d{{1,2}})\s*(?:[点點時时시](?!간)(?:\s*(半|반)|\s*(\d{{1,2}})\s*(?:(刻)|[分분])?)?|:(\d{{2}}))"
+    rf"({_EARLY})?({_LATE})?\s*(\d{{1,2}})\s*(?:[点點時时시](?![간間间])(?:\s*(半|반)|\s*(\d{{1,2}})\s*(?:(刻)|[分분])?)?|:(\d{{2}}))"
 )
 _LARGE = regex(
     r"(?:\d+(?:\.\d+)?\s*(?:[千천](?![克米瓦卡])|[万萬만亿億억])\s*)+(?:[1-9]\d{2,3}(?!\d)|(?<=\S)[1-9](?![\d.:点點時时月]))?"
@@ -79,7 +79,9 @@ _PART_OF_DAY = regex(
 _RUSSIAN_HALF = regex(
     r"\bпол[- ]?(?=(?:перв|втор|четв|пят|шест|седьм|восьм|девят|десят|одиннадц|двенадц)\w*ого\b|третьего)"
 )
-_HINDI_PART = regex(unicodedata.normalize("NFKC", r"(साढ़े|सवा|पौने)\s*(\d+)(?:\s*(1000|100)\b)?"))
+_HINDI_PART = regex(
+    unicodedata.normalize("NFKC", r"(साढ़े|सवा|पौने|\bsaa?dhe|\bsavaa?|\bpaune)\s*(\d+)(?:\s*(1000|100)\b)?")
+)
 _KOREAN_COUNTS = {
     "한": 1, "두": 2, "세": 3, "네": 4, "다섯": 5, "여섯": 6, "일곱": 7, "여덟": 8, "아홉": 9, "열": 10, "열한": 11,
     "열두": 12, "스무": 20,
@@ -104,7 +106,9 @@ _DISCOUNT = regex(r"打?\s*(?<!\d)([1-9]\d?)\s*折")
 _YUAN_AND_TENTHS = regex(r"(\d)[块塊](\d)(?!\d)")
 _NIGHTS = regex(r"(\d{1,2})\s*(?:泊|박|晚(?!上))")
 _DEGREES = regex(r"(?<!\d)(\d\d)度(\d)分")
-_AND_HALF_A_UNIT = regex(r"(?<![\d.])(\d{1,2})\s*(?:个|個)半")
+_AND_HALF_A_UNIT = regex(
+    r"(?<![\d.])(\d{1,2})\s*(?=[個个かヶ月小時时年週시개년주])[個个]?((?:[かヶ]?月|小[时時]|[時时][間间]|年|週間|시간|개월|년|주)?)\s*[半반]"
+)
 _PERCENT = regex(r"100分之(\d+(?:\.\d+)?)")
 _POINTED = regex(r"(?<![\d.,])\d{1,3}(?:[. ]\d{3})+(?![.,]?\d)")
 _COMMA = regex(r"(?<![\d.,])(\d{1,6}),(\d{1,2})(?![\d,])")
@@ -121,6 +125,9 @@ _MONTHS = (
 def in_english(text: str, spoken: Sequence[str]) -> str:
     """Return a normalised text in English where it is of languages that are known."""
     text = _PART_OF_DAY.sub(r"\1 ", text)
+    for language in spoken:
+        days, names = _short_weekdays(language)
+        text = days.sub(lambda run: re.sub(r"\w+", lambda word: names.get(word[0], word[0]), run[0]), text)  # noqa: B023
     if "ko" in spoken:
         text = _KOREAN_POINT.sub(lambda match: f"{_as_korean_number(match)}.{_as_korean_digits(match, 2)}", text)
         text = _KOREAN_DIGITS_BEHIND.sub(_as_korean_digits, _KOREAN_DIGIT_BY_DIGIT.sub(_as_korean_digits, text))
@@ -133,7 +140,7 @@ def in_english(text: str, spoken: Sequence[str]) -> str:
         text = _DISCOUNT.sub(lambda match: f" {100 - int(match[1].ljust(2, '0'))} percent discount ", text)
         text = _YUAN_AND_TENTHS.sub(r"\1.\2元", text)
         text = _NIGHTS.sub(r"\1 nights ", _DEGREES.sub(r"\1.\2", text))
-        text = _AND_HALF_A_UNIT.sub(r"\1.5", text)
+        text = _AND_HALF_A_UNIT.sub(r"\1.5\2", text)
         text = _LARGE.sub(_in_full, _PERCENT.sub(r" \1 percent ", text))
         text = _TENTHS.sub(r" \g<1>0 percent ", text)
     if not _WITH_POINTS.issuperset(spoken):
@@ -150,6 +157,8 @@ def in_english(text: str, spoken: Sequence[str]) -> str:
     translated = _AROUND_HALF.sub(_as_around_half, translated)
     translated = _HOUR_AND_MINUTES.sub(r" \1:\2 ", translated)
     translated = _DECIMAL_IN_WORDS.sub(r"\1.\2", translated)
+    translated = _THOUSANDS_AND_DIGITS.sub(lambda match: str(int(match[1]) + int(match[2])), translated)
+    translated = _POLISH_HOUR.sub(r"at \1", translated) if "pl" in spoken else translated
     return _CLOCK_IN_WORDS.sub(_as_clock, translated)
 
 
@@ -285,7 +294,7 @@ _WORD = "\x01"  # before a number that was a word
 _AND = "(?:e|y|et|und|en|и|و)"
 _RUN = regex(rf"(?:(?<![\w.,])\d+(?:[.,]\d+)? +(?={_WORD}1000))?{_WORD}[\d.]+(?:[ -]+(?:{_AND} +)?{_WORD}[\d.]+)*")
 _AND_BETWEEN = regex(rf"{_WORD}[\d.]+ +{_AND} +{_WORD}[\d.]+")
-_PART = regex(rf"([ -]*)(?:{_AND} +)?{_WORD}?([\d.,]+)")
+_PART = regex(rf"([ -]*(?:{_AND} +)?){_WORD}?([\d.,]+)")
 _TENS_AND_ORDINAL = regex(r"(?<!\d)([2-9]0) +(\d(?:st|nd|rd|th))\b")
 
 
@@ -321,6 +330,9 @@ def _as_one_number(match: re.Match[str]) -> str:
     total = current = last = 0.0
     for joined, written in _PART.findall(match[0]):
         value = float(written.replace(",", "."))
+        if value == 0.5 and total + current == 1 and not joined.strip(" -"):
+            total, current, last = 0.0, 0.5, 0.5  # `ein halbes`
+            continue
         if value == 0.5 and last:
             return f" {total + current + 0.5:.15g} or {current:.15g}:30 "
         if last == 0.5 and 1 <= value <= 12:
@@ -381,13 +393,18 @@ _DECIMAL_IN_WORDS = regex(
     r"(?<![\d.,])(\d{1,4}) +(?:komma|virgule|coma|vírgula|virgola|punto|ponto|con|点) +(\d{1,3})\b(?![.,:]\d)"
 )
 _HALF_SCALED = regex(r"\b(\d{1,2}) +and a half +(100|1000)\b")
+_THOUSANDS_AND_DIGITS = regex(
+    rf"(?<![\d.,])([1-9]\d{{0,2}}000) +(?:{_AND} +)?([1-9]\d\d)\b(?![.,:]\d)"
+)  # `3 mil e 500`
+_POLISH_HOUR = regex(r"\bo(?: godzinie)? +(\d{1,2})\b")
 _BEFORE_EIGHT = regex(r"без +2([1-9])\b(?! +\d)")
 _CLOCK_IN_WORDS = regex(
     "|".join(
         (
-            rf"\b(?:(?:viertel|kwart|quarter|(?:um )?quarto)|(?P<to>\d{{1,2}})(?: minuten)?)"
-            rf" +(?P<way>nach|over|vor|voor|para|pras?|pro) +{_HOUR.format('one')}\b",
-            r"\bбез +(?:(?P<less>\d+)|четверти) +(?P<before>\d{1,2})\b",
+            rf"\b(?:(?:viertel|kwart|quarter|kwadrans|(?:um )?quarto)|(?P<to>\d{{1,2}})(?: minuten)?)"
+            rf" +(?P<way>nach|over|vor|voor|para|pras?|pro|po) +{_HOUR.format('one')}\b",
+            r"\b(?:без|za) +(?:(?P<less>\d+)|четверти|kwadrans) +(?P<before>\d{1,2})\b",
+            r"\b(?P<told>\d{1,2}) +(?:çeyrek|(?P<by>\d{1,2})) +(?:(?P<past>geç)|var|kala)\w*",
             rf"\b{_HOUR.format('hour')} +(?:(?P<minus>minus)|e|y|et) +"
             r"(?P<minutes>\d{1,2})\b",
             rf"\b{_HOUR.format('quartered')} +(?P<part>and|less) a quarter\b",
@@ -403,7 +420,9 @@ def _as_clock(match: re.Match[str]) -> str:
     found = match.groupdict()
     if found["one"]:
         hour = int(found["one"])
-        minutes = int(found["to"] or 15) * (1 if found["way"] in ("nach", "over") else -1)
+        minutes = int(found["to"] or 15) * (1 if found["way"] in ("nach", "over", "po") else -1)
+    elif found["told"]:
+        hour, minutes = int(found["told"]), int(found["by"] or 15) * (1 if found["past"] else -1)
     elif found["before"]:
         hour, minutes = int(found["before"]), -int(found["less"] or 15)
     elif found["hour"]:
@@ -428,10 +447,16 @@ def with_digits(text: str) -> str:
     return _HAN_NUMBER.sub(_as_number, text)
 
 
+_ENDINGS_OF_NUMBERS = {"tr": re.split(" ", " da de ta te ya ye a e dan den tan ten i ı u ü yi yı")}
+"""What a language puts to its number words: `yedide` and `yediyi` for `yedi`."""
+
+
 def _numbers(language: str) -> Iterator[tuple[str, str]]:
     """Yield the number words of a language, with the number behind a mark."""
     for number, words in (one.split("=") for one in _tables()["numbers"].get(language, "").split()):
-        yield from ((word, f"{_WORD if number[-1].isdigit() else ''}{number}") for word in words.split("/"))
+        mark = _WORD if number[-1].isdigit() else ""
+        endings = _ENDINGS_OF_NUMBERS.get(language, ("",))
+        yield from ((f"{word}{ending}", f"{mark}{number}") for word in words.split("/") for ending in endings)
 
 
 def has_numbers(language: str) -> bool:
@@ -455,7 +480,7 @@ def _names_of_locale(language: str) -> Iterator[tuple[str, str]]:
     if find_spec("babel") is None:
         return
     locales: Any = import_module("babel")  # optional, and slow to load
-    here, english = locales.Locale(language), locales.Locale("en")
+    here, english = locales.Locale.parse(language), locales.Locale("en")
     for width in ("wide", "abbreviated"):
         for form in ("format", "stand-alone"):
             yield from ((name, _MONTHS[number - 1]) for number, name in here.months[form][width].items())
@@ -473,6 +498,34 @@ def _names_of_locale(language: str) -> Iterator[tuple[str, str]]:
         if "city" in inside:
             yield inside["city"], zone.rpartition("/")[2].replace("_", " ")
     yield from _names_of_units(here, english)
+    data: Any = import_module("babel.localedata")
+    fields, named = (data.LocaleDataDict(data.load(one))["date_fields"] for one in (language, "en"))
+    for field in ("day", "week", "month", "year"):
+        names = {**named[field]["relative"], **(_DAYS_BEYOND if field == "day" else {})}
+        yield from ((name, names[step]) for step, name in fields[field]["relative"].items() if step in names)
+
+
+_DAYS_BEYOND = {"-2": "day before yesterday", "2": "day after tomorrow", "3": "in 3 days"}
+
+
+@cache
+def _short_weekdays(language: str) -> tuple[re.Pattern[str], Mapping[str, str]]:
+    """Return a pattern of ranges and lists of weekdays in two letters, `mo bis do`, and their names in English.
+
+    Alone, words of two letters are other words.
+    """
+    if find_spec("babel") is None:
+        return regex(r"(?!)"), {}
+    locales: Any = import_module("babel")
+    days: Mapping[str, Mapping[int, str]] = locales.Locale.parse(language).days["format"]
+    short = {
+        name.casefold().strip(" ."): _WEEKDAYS[number]
+        for width in ("short", "abbreviated")
+        for number, name in days[width].items()
+    }
+    names = "|".join(re.escape(one) for one in short if len(one) < 4)
+    between = r"\s*[-\u2013,/]\s*|\s+(?:bis|tot|t/m|al?|à|ao|do|по)\s+"
+    return regex(rf"\b(?:{names})\b\.?(?:(?:{between})(?:{names})\b\.?)+"), short
 
 
 def _names_of_units(here: Any, english: Any) -> Iterator[tuple[str, str]]:
@@ -559,6 +612,8 @@ def _as_korean_number(match: re.Match[str]) -> str:
 
 def _with_hindi_part(match: re.Match[str]) -> str:
     """Write `साढ़े 7` as 7.5, which is half past seven, too."""
-    part = {"स": 0.5 if len(match[1]) > 3 else 0.25}.get(match[1][0], -0.25)
-    number = int(match[2]) + part
+    quarters = {"प": -1, "p": -1}.get(
+        match[1][0], 2 if "ढ" in unicodedata.normalize("NFKC", match[1]) or "dh" in match[1] else 1
+    )
+    number = int(match[2]) + quarters / 4
     return f" {number * int(match[3] or 1):.15g} or {int(number)}:{int(number % 1 * 60):02} "

@@ -21,7 +21,9 @@ _ENDINGS = (
     "ic", "ly", "ed", "er", "or", "es", "en", "an", "s", "y", "e",
 )  # fmt: skip
 _ENDINGS_BY_LAST = {last: tuple(one for one in _ENDINGS if one[-1] == last) for last in {one[-1] for one in _ENDINGS}}
-_CYRILLIC_ENDING = regex("(?<=..)(?:ами|ями|ого|его|ому|ему|ах|ях|ов|ев|ей|ой|ом|ем|ым|им|ых|их|[аяуюеёиыоьй])$")
+_CYRILLIC_ENDING = regex(
+    "(?<=..)(?:ами|ями|[иы]й|ая|яя|[оеиы]е|ую|юю|ого|его|ому|ему|ах|ях|ов|ев|ей|ой|ом|ем|ым|им|ых|их|[аяуюеёиыоьй])$"
+)
 ARABIC_BEGINNING = regex(r"^(?:[وف](?=\w{3}))?(?:ال|لل|[لبك](?!ا))?(?=[\u0600-\u06ff]{3})")
 """What Arabic puts before a word: the article, and short words such as `to`."""
 _LONGEST_WORD = 40  # letters of a word that has an ending
