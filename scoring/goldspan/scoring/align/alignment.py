@@ -30,7 +30,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from goldspan.scoring.align.assignment import Assignment, BestMatchings
+from goldspan.scoring.align.assignment import Assignment, UniqueWeights
 from goldspan.scoring.align.groups import align_batches, align_groups
 from goldspan.scoring.comparison import ONE, ZERO
 
@@ -585,11 +585,10 @@ def _in_any_order(weights: Sequence[Sequence[int]], expected: Sequence[str], act
     for name in dict.fromkeys(expected):
         rows = [row for row, row_name in enumerate(expected) if row_name == name]
         columns = [column for column, column_name in enumerate(actual) if column_name == name]
-        matching = Assignment(len(columns))
-        for row in rows:
-            matching.add([weights[row][column] for column in columns])
-        best = BestMatchings(matching)
-        for number, row in enumerate(rows):
-            position = best.take_lowest(number)
+        unique = UniqueWeights([[weights[row][column] for column in columns] or [0] for row in rows])
+        matching = Assignment(len(unique.weights[0]))
+        for of_row in unique.weights:
+            matching.add(of_row)
+        for row, position in zip(rows, unique.alignment(matching.value), strict=True):
             found[row] = None if position is None else columns[position]
     return found

@@ -2,9 +2,8 @@
 
 This is the Hungarian method with prices. Every row has a gain and every column has a price, and none is negative.
 `gain + price >= weight` for every pair, with equality for matched pairs. Unmatched rows have gain 0, and unmatched
-columns have price 0. Such prices prove that the matching is optimal. They also describe all other optimal matchings:
-those that use only pairs with `gain + price == weight`. Rows are added by shortest augmenting paths, so the optimal
-matching of every prefix is known. For example, the rows r and s, and the columns a and b:
+columns have price 0. Such prices prove that the matching is optimal. Rows are added by shortest augmenting paths, so
+the optimal matching of every prefix is known. For example, the rows r and s, and the columns a and b:
 
     weights   a b     r alone takes a: its gain is 5, and there are no prices.
     r         5 4     s is worth most at a, 6. It costs r 1 to move to b, and would cost s 4 to take b.
@@ -113,99 +112,32 @@ class Assignment:
             self.column_of[owner], column = column, self.column_of[owner]
 
 
-class BestMatchings:
-    """All matchings with the value of an optimal matching.
+class UniqueWeights:
+    """Weights with a unique best alignment: ties go to the earliest column for each row in turn.
 
-    A row moves to a column, the row that had this column moves to another column, and so on, until a row takes the
-    first row's old column. Only moves along tight pairs are allowed, so the value stays optimal. A chain may pass
-    through "nowhere", which represents all free columns and all unmatched rows.
+    Each pair adds a digit for its row to the total, so that the alignment can be read from the total.
     """
 
-    def __init__(self, best: Assignment) -> None:
-        self._column_of, self._row_of = best.column_of.copy(), best.row_of.copy()
-        self._tight = {row: _tight_columns(best, row) for row in range(len(best.rows))}
-        self._may_be_unmatched = [gain == 0 for gain in best.gains]
-        self._may_be_free = [price == 0 for price in best.prices]
+    def __init__(self, weights: Sequence[Sequence[int]]) -> None:
+        self._rows, self._columns = len(weights), len(weights[0])
+        self._base = self._columns + 1
+        digit = self._all = int(self._base**self._rows)
+        self.weights: list[list[int]] = []
+        for row in weights:
+            digit //= self._base
+            self.weights.append(
+                [weight and weight * self._all + (self._columns - column) * digit for column, weight in enumerate(row)]
+            )
 
-    def take_lowest(self, row: int) -> int | None:
-        """Match a row with its lowest column in any of the matchings, and drop the matchings without this pair.
+    def plain(self, total: int) -> int:
+        """Return what a total is by the weights as they were given."""
+        return total // self._all
 
-        None if the row is unmatched in all remaining matchings, or was never added.
-        """
-        if row not in self._tight:
-            return None
-        own, wanted = self._column_of[row], self._tight.pop(row)
-        if own == _NONE or wanted & ((1 << own) - 1):
-            moves, leads_to, after_nowhere = self._moves(own)
-            wanted &= leads_to
-            if not wanted:
-                return None
-            lowest = (wanted & -wanted).bit_length() - 1
-            if lowest != own:
-                self._move(row, lowest, moves, after_nowhere)
-        else:
-            lowest = own
-        for other in self._tight:
-            self._tight[other] &= ~(1 << lowest)
-        return lowest
-
-    def _moves(self, own: int) -> tuple[dict[int, int], int, int]:
-        """Find the rows that can move so that column `own` is taken or may stay free at the end.
-
-        Returns the column to which each such row moves (-1: nowhere), the columns that these moves free, as bits, and
-        the row that moves after a chain passed nowhere (-1: the chain ends there).
-        """
-        free = sum(1 << column for column, row in enumerate(self._row_of) if row == _NONE)
-        nowhere_leads_to = own == _NONE or self._may_be_free[own]
-        leads_to = (0 if own == _NONE else 1 << own) | (free if nowhere_leads_to else 0)
-        moves: dict[int, int] = {}
-        after_nowhere = _NONE
-        changed = True
-        while changed:
-            changed = False
-            for row, tight in self._tight.items():
-                if row in moves:
-                    continue
-                column = self._column_of[row]
-                goals = tight & leads_to
-                may_leave = nowhere_leads_to and column != _NONE and self._may_be_unmatched[row]
-                if not goals and not may_leave:
-                    continue
-                moves[row] = (goals & -goals).bit_length() - 1  # -1 without a goal: nowhere
-                changed = True
-                if column != _NONE:
-                    leads_to |= 1 << column
-                if not nowhere_leads_to and (column == _NONE or self._may_be_free[column]):
-                    nowhere_leads_to, after_nowhere = True, row
-                    leads_to |= free
-        return moves, leads_to, after_nowhere
-
-    def _move(self, row: int, column: int, moves: dict[int, int], after_nowhere: int) -> None:
-        """Apply the chain of moves that starts with moving a row to a column."""
-        column_of, row_of = self._column_of, self._row_of
-        goal = column_of[row]
-        mover, left = row, goal
-        while True:
-            if left != _NONE:
-                row_of[left] = _NONE
-            displaced = _NONE if column == _NONE else row_of[column]
-            column_of[mover] = column
-            if column != _NONE:
-                row_of[column] = mover
-                if column == goal:
-                    return
-            left = _NONE
-            if displaced == _NONE:
-                if after_nowhere == _NONE:
-                    return
-                displaced, left = after_nowhere, column_of[after_nowhere]
-            mover, column = displaced, moves[displaced]
-
-
-def _tight_columns(best: Assignment, row: int) -> int:
-    gain = best.gains[row]
-    return sum(
-        1 << column
-        for column, (weight, price) in enumerate(zip(best.rows[row], best.prices, strict=True))
-        if weight > 0 and gain + price == weight
-    )
+    def alignment(self, total: int) -> list[int | None]:
+        """Decode the alignment from its total."""
+        digits = total % self._all
+        found: list[int | None] = []
+        for _ in range(self._rows):
+            digits, digit = divmod(digits, self._base)
+            found.append(self._columns - digit if digit else None)
+        return found[::-1]

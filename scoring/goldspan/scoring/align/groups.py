@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from math import comb
 from operator import sub
 
-from goldspan.scoring.align.assignment import Assignment, BestMatchings
+from goldspan.scoring.align.assignment import Assignment, UniqueWeights
 
 Weights = Sequence[Sequence[int]]
 """Row by column; 0 if the two may not be aligned."""
@@ -96,7 +96,8 @@ class _ManyCalls:
 
     def __init__(self, block: Weights, ends: Sequence[int], *, is_first: bool) -> None:
         self._block, self._ends = block, ends
-        self._blocks: list[tuple[int, BestMatchings]] = []
+        self._found: list[list[int | None]] = []
+        """The alignment of each block that may be the best one from the last row on, by row."""
         self._chosen_for = -1
         self._strength = [sum(row) for row in block]
         self._calls = len(block[0]) if block else 0
@@ -155,18 +156,17 @@ class _ManyCalls:
         if not used and self._chosen_for != remaining:
             # The best blocks stay the same for later rows until a row is aligned.
             self._chosen_for = remaining
-            self._blocks = []
-            matching, ends = Assignment(self._calls), self._ends
+            self._found = []
+            matching, ends, unique = Assignment(self._calls), self._ends, UniqueWeights(self._block)
             for end in range(row + 1, len(ends)):
-                matching.add(self._block[end - 1])
+                total = matching.add(unique.weights[end - 1])
                 # Of blocks with the same total after them, the longest has all the matchings of the others.
                 is_longest = end == len(ends) - 1 or ends[end + 1] < ends[end]
-                if is_longest and matching.value + ends[end] == remaining:
-                    self._blocks.append((row, BestMatchings(matching)))
-        found = [(matchings.take_lowest(row - first), matchings, first) for first, matchings in self._blocks]
-        column = min((column for column, _, _ in found if column is not None), default=None)
+                if is_longest and unique.plain(total) + ends[end] == remaining:
+                    self._found.append(unique.alignment(total))
+        column = min((column for one in self._found if (column := one[row]) is not None), default=None)
         if column is not None:
-            self._blocks = [(first, matchings) for taken, matchings, first in found if taken == column]
+            self._found = [one for one in self._found if one[row] == column]
         return column
 
 
@@ -192,7 +192,7 @@ def align_groups(
     """
     if all(len(group) == 1 for group in groups):
         return align_batches(weights, batches), True
-    unique = _Unique(weights)
+    unique = UniqueWeights(weights)
     if all(len(batch) == 1 for batch in batches):
         columns = [batch[0] for batch in batches]
         turned = [[unique.weights[row][column] for row in range(len(weights))] for column in columns]
@@ -205,33 +205,6 @@ def align_groups(
     if _steps(groups, batches) <= _MOST_STEPS:
         return unique.alignment(_best(unique.weights, groups, batches)), True
     return _good(weights, groups, batches)
-
-
-class _Unique:
-    """Weights with a unique best alignment: ties go to the earliest column for each row in turn.
-
-    Each pair adds a digit for its row to the total, so that the alignment can be read from the total.
-    """
-
-    def __init__(self, weights: Weights) -> None:
-        self._rows, self._columns = len(weights), len(weights[0])
-        self._base = self._columns + 1
-        digit = self._all = self._base**self._rows
-        self.weights: list[list[int]] = []
-        for row in weights:
-            digit //= self._base
-            self.weights.append(
-                [weight and weight * self._all + (self._columns - column) * digit for column, weight in enumerate(row)]
-            )
-
-    def alignment(self, total: int) -> list[int | None]:
-        """Decode the alignment from its total."""
-        digits = total % self._all
-        found: list[int | None] = []
-        for _ in range(self._rows):
-            digits, digit = divmod(digits, self._base)
-            found.append(self._columns - digit if digit else None)
-        return found[::-1]
 
 
 def _steps(groups: Sequence[Sequence[int]], batches: Sequence[Sequence[int]]) -> int:
