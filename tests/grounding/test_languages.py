@@ -128,6 +128,12 @@ def test_names_of_places_and_units(value: str, text: str) -> None:
         ("2025-04-12", "2025-04-09", "ieri l'altro ho corso con mio figlio"),
         (3500, 5800, "um apê até uns 3 mil e 500 por mês"),
         (90, 35, "会議室を1時間半押さえてください、参加は8人です"),
+        ("12:30", "17:50", "décale mon rendez-vous de lundi à mardi midi et demi, s'il te plaît"),
+        (15000, 42000, "만오천원짜리 쿠폰 써서 치킨 시켜줘"),
+        (500, 770, "ابعت لأمي خمسمية جنيه"),
+        ("2025-04-19", "2025-04-29", "Termin bitte für Sa. um 8 und nicht später"),
+        ("2025-04-15", "2025-04-29", "kal shaam ke liye table book kar dena"),
+        (0.5, 7, "мне бы пол-литра сметаны"),
         (250, 480, "ein halbes Pfund Butter und nicht mehr, bitte"),
     ],
 )

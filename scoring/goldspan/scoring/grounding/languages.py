@@ -77,7 +77,8 @@ _PART_OF_DAY = regex(
 )
 """A day and its part in one word: `freitagabend`, `zondagmiddag`."""
 _RUSSIAN_HALF = regex(
-    r"\bпол[- ]?(?=(?:перв|втор|четв|пят|шест|седьм|восьм|девят|десят|одиннадц|двенадц)\w*ого\b|третьего)"
+    r"\bпол[- ]?(?=(?:перв|втор|четв|пят|шест|седьм|восьм|девят|десят|одиннадц|двенадц)\w*ого\b|третьего|"
+    r"литра|кило|метра|стакана|дня)"
 )
 _HINDI_PART = regex(
     unicodedata.normalize("NFKC", r"(साढ़े|सवा|पौने|\bsaa?dhe|\bsavaa?|\bpaune)\s*(\d+)(?:\s*(1000|100)\b)?")
@@ -97,10 +98,11 @@ _KOREAN_DIGIT_BY_DIGIT = regex(
 _KOREAN_POINT = regex(
     rf"(?<![\uac00-\ud7a3])([{_KOREAN_DIGITS}십백]+) ?점 ?([{_KOREAN_DIGITS}영공])(?![{_KOREAN_DIGITS}])"
 )
+_KOREAN_TEN_THOUSAND = regex(rf"(?<![\uac00-\ud7a3\d])만(?=[{_KOREAN_DIGITS}십백천\d ]*원)")
 _KOREAN_DIGITS_BEHIND = regex(rf"(?<=\d )[{_KOREAN_DIGITS}공영]{{2,}}(?![\uac00-\ud7a3])")
 _KOREAN_NUMBER = regex(
     rf"([{_KOREAN_DIGITS}십백천]+)(?=\s*[만억])|(?<=[만억])([{_KOREAN_DIGITS}십백천]+)|"
-    rf"(?<![\uac00-\ud7a3])([{_KOREAN_DIGITS}십백천]+)(?=\s*(?:원|분|층|번|퍼센트|프로|도|개월|박|킬로|년|월|호|인분))"
+    rf"(?<![\uac00-\ud7a3])(?!이번\s)([{_KOREAN_DIGITS}십백천]+)(?=\s*(?:원|분|층|번|퍼센트|프로|도|개월|박|킬로|년|월|호|인분))"
 )
 _DISCOUNT = regex(r"打?\s*(?<!\d)([1-9]\d?)\s*折")
 _YUAN_AND_TENTHS = regex(r"(\d)[块塊](\d)(?!\d)")
@@ -130,6 +132,7 @@ def in_english(text: str, spoken: Sequence[str]) -> str:
         text = days.sub(lambda run: re.sub(r"\w+", lambda word: names.get(word[0], word[0]), run[0]), text)  # noqa: B023
     if "ko" in spoken:
         text = _KOREAN_POINT.sub(lambda match: f"{_as_korean_number(match)}.{_as_korean_digits(match, 2)}", text)
+        text = _KOREAN_TEN_THOUSAND.sub("1만", text)
         text = _KOREAN_DIGITS_BEHIND.sub(_as_korean_digits, _KOREAN_DIGIT_BY_DIGIT.sub(_as_korean_digits, text))
         text = _KOREAN_NUMBER.sub(_as_korean_number, _KOREAN_COUNT.sub(_as_korean_count, text))
     if "ru" in spoken:
@@ -159,6 +162,9 @@ def in_english(text: str, spoken: Sequence[str]) -> str:
     translated = _DECIMAL_IN_WORDS.sub(r"\1.\2", translated)
     translated = _THOUSANDS_AND_DIGITS.sub(lambda match: str(int(match[1]) + int(match[2])), translated)
     translated = _POLISH_HOUR.sub(r"at \1", translated) if "pl" in spoken else translated
+    translated = _PAST_NOON.sub(
+        lambda match: f"{12 * (match[1] == 'noon')}:{30 if match[2] == 'half' else 15:02}", translated
+    )
     return _CLOCK_IN_WORDS.sub(_as_clock, translated)
 
 
@@ -381,7 +387,7 @@ _DAYS_FROM_TO = regex(
     r"\b(?:dal|del|do dia|du|vom|с)\s+(\d{1,2})\.?\s+(?:al|ao dia|ao|au|bis(?: zum)?|по)\s+(\d{1,2})\b(?![:.,]\d)"
 )
 _DAY_WITH_ARTICLE = regex(
-    r"\b(?:le|el|il|day) +(?:[12]\d|3[01]|[1-9])\b(?! *(?:[:.,]\d|[%€$h]|o'clock|percent|and|y|e) *)"
+    r"\b(?:le|el|il|day) +(?:[12]\d|3[01]|[1-9])\b(?! *(?:[:.,]\d|[%€$h]|o'clock|percent|and|less|y|e) *)"
 )
 _DAY_ALONE = regex(r"(?<!\d)(?<!\d月)(?<!\d月\s)(\d{1,2})\s*[号號일日](?!\w?元|[楼樓线線店门門院房])")
 _HOUR = r"(?:le |las |as |a la )?(?P<{0}>\d{{1,2}})(?: +o'clock|h\b)?"
@@ -396,6 +402,7 @@ _HALF_SCALED = regex(r"\b(\d{1,2}) +and a half +(100|1000)\b")
 _THOUSANDS_AND_DIGITS = regex(
     rf"(?<![\d.,])([1-9]\d{{0,2}}000) +(?:{_AND} +)?([1-9]\d\d)\b(?![.,:]\d)"
 )  # `3 mil e 500`
+_PAST_NOON = regex(r"\b(noon|midnight) +and a (half|quarter)\b")
 _POLISH_HOUR = regex(r"\bo(?: godzinie)? +(\d{1,2})\b")
 _BEFORE_EIGHT = regex(r"без +2([1-9])\b(?! +\d)")
 _CLOCK_IN_WORDS = regex(
@@ -404,7 +411,7 @@ _CLOCK_IN_WORDS = regex(
             rf"\b(?:(?:viertel|kwart|quarter|kwadrans|(?:um )?quarto)|(?P<to>\d{{1,2}})(?: minuten)?)"
             rf" +(?P<way>nach|over|vor|voor|para|pras?|pro|po) +{_HOUR.format('one')}\b",
             r"\b(?:без|za) +(?:(?P<less>\d+)|четверти|kwadrans) +(?P<before>\d{1,2})\b",
-            r"\b(?P<told>\d{1,2}) +(?:çeyrek|(?P<by>\d{1,2})) +(?:(?P<past>geç)|var|kala)\w*",
+            r"\b(?P<told>\d{1,2}) +(?:quarter|(?P<by>\d{1,2})) +(?:(?P<past>geç)|var|kala)\w*",
             rf"\b{_HOUR.format('hour')} +(?:(?P<minus>minus)|e|y|et) +"
             r"(?P<minutes>\d{1,2})\b",
             rf"\b{_HOUR.format('quartered')} +(?P<part>and|less) a quarter\b",
@@ -505,7 +512,7 @@ def _names_of_locale(language: str) -> Iterator[tuple[str, str]]:
         yield from ((name, names[step]) for step, name in fields[field]["relative"].items() if step in names)
 
 
-_DAYS_BEYOND = {"-2": "day before yesterday", "2": "day after tomorrow", "3": "in 3 days"}
+_DAYS_BEYOND = {-2: "day before yesterday", 2: "day after tomorrow", 3: "in 3 days"}
 
 
 @cache
@@ -525,7 +532,8 @@ def _short_weekdays(language: str) -> tuple[re.Pattern[str], Mapping[str, str]]:
     }
     names = "|".join(re.escape(one) for one in short if len(one) < 4)
     between = r"\s*[-\u2013,/]\s*|\s+(?:bis|tot|t/m|al?|à|ao|do|по)\s+"
-    return regex(rf"\b(?:{names})\b\.?(?:(?:{between})(?:{names})\b\.?)+"), short
+    alone = r"\.(?= (?:in|um|ab|den|le|el|\d))"  # `Sa. um 8`
+    return regex(rf"\b(?:{names})(?:\b\.?(?:(?:{between})(?:{names})\b\.?)+|{alone})"), short
 
 
 def _names_of_units(here: Any, english: Any) -> Iterator[tuple[str, str]]:
