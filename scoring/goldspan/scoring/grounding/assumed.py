@@ -16,7 +16,7 @@ from itertools import islice, takewhile
 
 from goldspan.scoring.grounding.codes import is_currency, names_of, words_of_currencies
 from goldspan.scoring.grounding.conversation import Conversation
-from goldspan.scoring.grounding.dates import full_name, is_date, is_range_name
+from goldspan.scoring.grounding.dates import NUMBERED, SHORT_DAYS, is_date
 from goldspan.scoring.grounding.languages import is_in_other_letters
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
 from goldspan.scoring.grounding.quantities import as_number
@@ -267,7 +267,7 @@ def _place_left_open(text: str, said: SaidByPeople) -> str:
 def _other_words(text: str, said: SaidByPeople, is_choice: bool) -> str:  # noqa: FBT001
     if not text.isascii() or any(map(str.isdigit, text)) or "@" in text or is_currency(text):
         return ""
-    is_day = is_range_name(full_name(text.casefold()))
+    is_day = (name := text.casefold()) in NUMBERED or name in SHORT_DAYS
     if is_choice and not is_day and said.is_foreign:
         return "a choice in another language than what was said"
     if said.is_in_other_letters:

@@ -553,7 +553,7 @@ class Conversation:
 
     def in_range(self, name: str, passages: int) -> bool:
         """Whether people named days of the week or months that one is of: `weekdays`, `January to June`."""
-        if not dates.is_range_name(name):
+        if name not in dates.NUMBERED:
             return False
         self._read_dates(passages)
         return self._ranges.first(name, passages) is not None

@@ -259,16 +259,10 @@ _IN_FULL = {
     if len(name) > 5 or name in ("april", "june", "july")
 }
 """What is short for names of weekdays and months."""
-_NUMBERED = {**_WEEKDAYS, **_MONTHS}
-_SHORT_DAYS: dict[str, str] = {name[:2]: name for name in _WEEKDAYS if name.endswith("day")}
+NUMBERED = {**_WEEKDAYS, **_MONTHS}
+"""Names that may stand in a range."""
+SHORT_DAYS: dict[str, str] = {name[:2]: name for name in _WEEKDAYS if name.endswith("day")}
 """Weekdays as calendars write them; in what people write they are other words."""
-
-
-def full_name(name: str) -> str:
-    """Return a weekday in full if it is one in two letters."""
-    return _SHORT_DAYS.get(name, name)
-
-
 _NAMED_RANGE = regex(
     r"(?:({0})s?\s*(?:{2})\s*({0})s?|({1})\s*(?:{2})\s*({1}))\b".format(
         *map(starting, _NAMES), "-|\u2013|to|through|thru|until|till|a|\u00e0|ao|au|al|по"
@@ -288,11 +282,6 @@ _WORDS_OF_SETS = frozenset(
 )
 
 
-def is_range_name(name: str) -> bool:
-    """Whether a word is the name of a weekday or month."""
-    return name in _NUMBERED
-
-
 def names_in_ranges(text: str, letters: Set[str]) -> Iterator[str]:
     """Yield the names of weekdays and months in what a normalised text says of several: `weekdays`, `May to July`.
 
@@ -306,7 +295,7 @@ def names_in_ranges(text: str, letters: Set[str]) -> Iterator[str]:
     for match in () if letters.isdisjoint(_WORDS_OF_SETS | _WEEKDAY_WORDS) else _BUT.finditer(text):
         left_out = range(5, 7) if match[1] is None else (_WEEKDAYS[match[1]],)
         yield from (name for name, number in _WEEKDAYS.items() if number not in left_out)
-    for match in () if letters.isdisjoint(_NUMBERED) else _NAMED_RANGE.finditer(text):
+    for match in () if letters.isdisjoint(NUMBERED) else _NAMED_RANGE.finditer(text):
         yield from _names_between(match)
 
 

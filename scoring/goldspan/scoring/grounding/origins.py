@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from goldspan.scoring.grounding.assumed import PEOPLE_COUNTED, SaidByPeople, assumed
 from goldspan.scoring.grounding.codes import names_of
 from goldspan.scoring.grounding.conversation import Conversation
-from goldspan.scoring.grounding.dates import full_name
+from goldspan.scoring.grounding.dates import SHORT_DAYS
 from goldspan.scoring.grounding.languages import with_digits
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
 from goldspan.scoring.grounding.moments import MomentFinder, moment_of
@@ -472,7 +472,7 @@ class OriginFinder:
         conversation, end = self._conversation, self._end
         if word in FILLERS or conversation.form_at(word, end) is not None:
             return True
-        if conversation.in_range(full_name(word), self._passages):
+        if conversation.in_range(SHORT_DAYS.get(word, word), self._passages):
             return True
         if self._original is not None and (self._original._word(word) or self._in_range(word)):  # noqa: SLF001 - its own
             return True

@@ -420,14 +420,12 @@ class Computed:
         self._largest = max(-self._least, self._most)
 
     @cached_property
-    def _sums(self) -> list[float]:
+    def _pairs(self) -> tuple[list[float], list[float]]:
+        """What two of them give as sums and differences, and as products and quotients."""
         numbers = [one for one in self._numbers if one]  # with 0 a number gives itself
-        return sorted([given for a in numbers for b in numbers for given in (a + b, a - b if a != b else a + b)])
-
-    @cached_property
-    def _products(self) -> list[float]:
-        numbers = [one for one in self._numbers if one]
-        return sorted([given for a in numbers for b in numbers for given in (a * b, a / b if a != b else a * b)])
+        pairs = [(a, b) for a in numbers for b in numbers]
+        sums = [given for a, b in pairs for given in (a + b, a - b if a != b else a + b)]
+        return sorted(sums), sorted([given for a, b in pairs for given in (a * b, a / b if a != b else a * b)])
 
     def are_few_for(self, value: float) -> bool:
         """Whether so little follows from them that it is no chance: to the cent, or where they have a share."""
@@ -466,7 +464,8 @@ class Computed:
     def _may_be_pair(self, value: float) -> bool:
         """Whether a number is near one that two of them give; no further than what `of_two` allows."""
         reach = 1.01 * max(1e-6, min(_REACH * (abs(value) + self._largest), _LEAST_APART))
-        return _is_near(self._sums, value, reach) or _is_near(self._products, value, 1.01 * _REACH * abs(value))
+        sums, products = self._pairs
+        return _is_near(sums, value, reach) or _is_near(products, value, 1.01 * _REACH * abs(value))
 
 
 def _is_near(ordered: Sequence[float], value: float, reach: float) -> bool:
