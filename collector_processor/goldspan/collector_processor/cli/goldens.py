@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -207,24 +207,10 @@ def try_(
         raise click.UsageError("name the runs that the goldens were recorded from, or others with --good and --bad")
     with input_output.file_errors():
         index = load_goldens(golden_files)
-        sessions: dict[str, list[Session]] = {}
-        mistakes: list[object] = []
-        for what, names in (("recorded", recorded), ("good", good), ("bad", bad)):
-            sessions[what] = []
-            if names:
-                with trace_files(names) as files:
-                    sessions[what] = _sessions(files)
-                mistakes += files.mistakes
-        trial = (
-            try_recorded(index, sessions["recorded"])
-            if recorded
-            else try_goldens(index, sessions["good"], sessions["bad"])
-        )
-        if as_format == "json":
-            input_output.write_json(trial.to_json())
-        else:
-            for line in trial.lines():
-                click.echo(printable(line))
+        (known, unread), (right, unread_right), (wrong, unread_wrong) = map(_read, (recorded, good, bad))
+        trial = try_recorded(index, known) if recorded else try_goldens(index, right, wrong)
+        _print(as_format, trial.to_json, trial.lines)
+        mistakes = (*unread, *unread_right, *unread_wrong)
         input_output.end(mistakes, int(bool(trial.failed or trial.wrong > trial.caught)))
 
 
@@ -239,20 +225,12 @@ def check(golden_files: tuple[str, ...], *, traces: tuple[str, ...], as_format: 
 
     Exit codes: 0 nothing was found; 1 something was; 2 wrong usage, or a file is wrong or cannot be read.
     """
-    mistakes: Sequence[object] = ()
     with input_output.file_errors():
-        index, sessions = load_goldens(*golden_files), None
-        if traces:
-            with trace_files(traces) as files:
-                sessions = _sessions(files)
-            mistakes = files.mistakes
-        findings = check_goldens(index, sessions)
-        if as_format == "json":
-            input_output.write_json({"findings": [finding._asdict() for finding in findings]})
-        else:
-            for finding in findings:
-                click.echo(printable(str(finding)))
-            click.echo(f"{counted(len(index.goldens), 'golden')} checked, {counted(len(findings), 'finding')}")
+        index, (sessions, mistakes) = load_goldens(*golden_files), _read(traces)
+        findings = check_goldens(index, sessions if traces else None)
+        summary = f"{counted(len(index.goldens), 'golden')} checked, {counted(len(findings), 'finding')}"
+        document = {"findings": [finding._asdict() for finding in findings]}
+        _print(as_format, lambda: document, lambda: [*map(str, findings), summary])
         input_output.end(mistakes, int(bool(findings)))
 
 
@@ -270,20 +248,11 @@ def coverage(golden_files: str, traces: tuple[str, ...], *, tools: str | None, a
     """
     if not (traces or tools):
         raise click.UsageError("name traces, or definitions with --tools")
-    mistakes: Sequence[object] = ()
-    sessions: list[Session] = []
     with input_output.file_errors():
         index, declared = load_goldens(golden_files), load_tools(tools) if tools else None
-        if traces:
-            with trace_files(traces) as files:
-                sessions = _sessions(files)
-            mistakes = files.mistakes
+        sessions, mistakes = _read(traces)
         found = suite_coverage(index, sessions, declared)
-        if as_format == "json":
-            input_output.write_json(found.to_json())
-        else:
-            for line in found.lines():
-                click.echo(printable(line))
+        _print(as_format, found.to_json, found.lines)
         input_output.end(mistakes, int(not found.is_whole))
 
 
@@ -307,9 +276,9 @@ def diff(golden_files: str, others: tuple[str, ...], *, as_format: str, color: s
         if all(writing.is_golden_file(other) for other in others):
             changes = tuple(golden_differences.set_changes(before, load_goldens(*others)))
         else:
-            with trace_files(others) as files:
-                difference = golden_differences.trace_difference(before, _sessions(files))
-            changes, notes, mistakes = difference.changes, difference.notes, files.mistakes
+            sessions, mistakes = _read(others)
+            difference = golden_differences.trace_difference(before, sessions)
+            changes, notes = difference.changes, difference.notes
         if as_format == "json":
             input_output.write_json({"changes": [change.to_json() for change in changes], "notes": list(notes)})
         elif as_format == "markdown":
@@ -455,6 +424,22 @@ def _accepts(number: int, count: int) -> bool:
         return click.confirm(f"accept {number} of {count}?", default=False, err=True)
     except click.Abort:
         return False
+
+
+def _print(as_format: str, document: Callable[[], JsonValue], lines: Callable[[], Iterable[str]]) -> None:
+    if as_format == "json":
+        input_output.write_json(document())
+    else:
+        for line in lines():
+            click.echo(printable(line))
+
+
+def _read(traces: Sequence[str]) -> tuple[list[Session], Sequence[object]]:
+    """Return the sessions of these files, and what is wrong with the files; nothing where none are named."""
+    if not traces:
+        return [], ()
+    with trace_files(traces) as files:
+        return _sessions(files), files.mistakes
 
 
 def _sessions(files: TraceFiles, *globs: str) -> list[Session]:
