@@ -111,7 +111,7 @@ class ConvertedRequest:
     message: str = ""
     """The first of both, with its path in the request."""
     lost: dict[bytes, None] = field(default_factory=dict[bytes, None])
-    """What is known of rejected spans and log records, encoded as spans: `LOST_SPANS` of the body."""
+    """What is known of rejected spans and log records, encoded as spans: `lost_spans` of the body."""
     path: list[str] = field(default_factory=list[str])
     """The lists of records around the current value, each with the index of its item."""
 
