@@ -94,31 +94,45 @@ class Verdict(ExactScore, frozen=True, gc=False):
     """Set only if `label` is `not_evaluated`."""
 
 
-class Scored(Struct, frozen=True, gc=False):
+class _HasVerdict(Protocol):
+    @property
+    def verdict(self) -> Verdict | MetricVerdict: ...
+
+
+class _Judged(Struct, frozen=True, gc=False):
     """Base class of results: the score, label and reason of the verdict."""
+
+    @property
+    def score(self: _HasVerdict) -> float | None:
+        """The score, from 0 to 1 or in the metric's range; None if nothing was evaluated."""
+        return self.verdict.score
+
+    @property
+    def label(self: _HasVerdict) -> Label | None:
+        """`pass`, `fail` or `not_evaluated`; None if a metric has no threshold."""
+        return self.verdict.label
+
+    @property
+    def reason(self: _HasVerdict) -> Reason | None:
+        """Why it was not evaluated; set only if `label` is `not_evaluated`."""
+        return self.verdict.reason
+
+    @property
+    def passed(self: _HasVerdict) -> bool:
+        """Whether the label is `pass`."""
+        return self.verdict.label is Label.PASS
+
+
+class Scored(_Judged, frozen=True, gc=False):
+    """Base class of results by a golden."""
 
     verdict: Verdict
     """The exact score with its label and reason."""
 
     @property
-    def score(self) -> float | None:
-        """The score from 0 to 1; None if nothing was evaluated."""
-        return self.verdict.score
-
-    @property
     def label(self) -> Label:
         """`pass`, `fail` or `not_evaluated`."""
         return self.verdict.label
-
-    @property
-    def reason(self) -> Reason | None:
-        """Why it was not evaluated; set only if `label` is `not_evaluated`."""
-        return self.verdict.reason
-
-    @property
-    def passed(self) -> bool:
-        """Whether the label is `pass`."""
-        return self.verdict.label is Label.PASS
 
     def assert_passed(self) -> None:
         """Raise AssertionError with the readable difference unless it passed."""
@@ -453,36 +467,7 @@ class MetricVerdict(ExactScore, frozen=True, gc=False):
     """The explanation with values of arguments; empty if it is the same."""
 
 
-class _HasVerdict(Protocol):
-    @property
-    def verdict(self) -> MetricVerdict: ...
-
-
-class _MetricScored(Struct, frozen=True, gc=False):
-    """Base class of metric results: the score, label and reason of the verdict."""
-
-    @property
-    def score(self: _HasVerdict) -> float | None:
-        """The score in the metric's range; None if nothing was evaluated."""
-        return self.verdict.score
-
-    @property
-    def label(self: _HasVerdict) -> Label | None:
-        """`pass`, `fail` or `not_evaluated`; None if the metric has no threshold."""
-        return self.verdict.label
-
-    @property
-    def reason(self: _HasVerdict) -> Reason | None:
-        """Why it was not evaluated; set only if `label` is `not_evaluated`."""
-        return self.verdict.reason
-
-    @property
-    def passed(self: _HasVerdict) -> bool:
-        """Whether the label is `pass`."""
-        return self.verdict.label is Label.PASS
-
-
-class MetricCall(_MetricScored, frozen=True, gc=False):
+class MetricCall(_Judged, frozen=True, gc=False):
     """The result of a metric for one tool call."""
 
     verdict: MetricVerdict
@@ -497,7 +482,7 @@ class MetricCall(_MetricScored, frozen=True, gc=False):
         return tuple(finding for finding in self.findings if finding.failed)
 
 
-class MetricTurn(_MetricScored, frozen=True, gc=False):
+class MetricTurn(_Judged, frozen=True, gc=False):
     """The result of a metric for one turn."""
 
     verdict: MetricVerdict
@@ -511,7 +496,7 @@ class MetricTurn(_MetricScored, frozen=True, gc=False):
     """Empty if the metric scores no single calls."""
 
 
-class MetricResult(_MetricScored, frozen=True, gc=False):
+class MetricResult(_Judged, frozen=True, gc=False):
     """The result of an additional metric for one run of a session."""
 
     name: str

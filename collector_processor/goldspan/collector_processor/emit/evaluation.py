@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -145,10 +145,14 @@ def source_attributes(source: ResourceFacts) -> dict[str, str]:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
+def _known(attributes: Mapping[str, AttributeValue | None]) -> Attributes:
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
 def event_attributes(evaluation: Evaluation) -> Attributes:
     """Return the attributes of the event: semantic conventions, and goldspan's own under the metric's name."""
     verdict, key = evaluation.verdict, names.names_of(evaluation.metric)
-    attributes: Attributes = {
+    attributes: dict[str, AttributeValue | None] = {
         names.EVALUATION_NAME.name: evaluation.metric,
         names.CONVERSATION_ID.name: evaluation.session_id,
         key[names.RUN]: evaluation.run,
@@ -156,34 +160,21 @@ def event_attributes(evaluation: Evaluation) -> Attributes:
         key[names.RESULT_ID]: evaluation.id,
         key[names.LEVEL]: str(evaluation.level),
         key[names.REVISION]: evaluation.revision,
+        key[names.GOLDEN]: evaluation.golden or None,
+        key[names.GOLDEN_SET]: evaluation.golden_set or None,
+        key[names.GOLDEN_DIGEST]: evaluation.golden_digest or None,
+        key[names.PRESET]: evaluation.preset,
+        names.EVALUATION_LABEL.name: None if verdict.label is None else str(verdict.label),
+        names.EVALUATION_SCORE.name: verdict.score,
+        key[names.REASON]: None if verdict.reason is None else str(verdict.reason),
+        names.ERROR_TYPE.name: "evaluator_error" if verdict.reason is Reason.EVALUATOR_ERROR else None,
+        names.EVALUATION_EXPLANATION.name: evaluation.explanation or None,
+        names.AGENT_NAME.name: evaluation.agent,
+        key[names.TURN_INDEX]: evaluation.turn_index,
+        key[names.INCOMPLETE]: evaluation.incomplete or None,
+        key[names.WITHDRAWN]: evaluation.withdrawn or None,
     }
-    if evaluation.golden:
-        attributes[key[names.GOLDEN]] = evaluation.golden
-    if evaluation.golden_set:
-        attributes[key[names.GOLDEN_SET]] = evaluation.golden_set
-    if evaluation.golden_digest:
-        attributes[key[names.GOLDEN_DIGEST]] = evaluation.golden_digest
-    if evaluation.preset is not None:
-        attributes[key[names.PRESET]] = evaluation.preset
-    if verdict.label is not None:
-        attributes[names.EVALUATION_LABEL.name] = str(verdict.label)
-    if (score := verdict.score) is not None:
-        attributes[names.EVALUATION_SCORE.name] = score
-    if verdict.reason is not None:
-        attributes[key[names.REASON]] = str(verdict.reason)
-        if verdict.reason is Reason.EVALUATOR_ERROR:
-            attributes[names.ERROR_TYPE.name] = "evaluator_error"
-    if evaluation.explanation:
-        attributes[names.EVALUATION_EXPLANATION.name] = evaluation.explanation
-    if evaluation.agent is not None:
-        attributes[names.AGENT_NAME.name] = evaluation.agent
-    if evaluation.turn_index is not None:
-        attributes[key[names.TURN_INDEX]] = evaluation.turn_index
-    if evaluation.incomplete:
-        attributes[key[names.INCOMPLETE]] = True
-    if evaluation.withdrawn:
-        attributes[key[names.WITHDRAWN]] = True
-    return attributes | attributes_of_detail(evaluation)
+    return _known(attributes) | attributes_of_detail(evaluation)
 
 
 def attributes_of_detail(evaluation: Evaluation) -> Attributes:
@@ -270,33 +261,24 @@ def _call(evaluation: Evaluation, call: CallResult, key: names.MetricNames) -> A
     attributes: Attributes = {key[names.UNEXPECTED]: call.unexpected}
     if call.expected_index is not None and evaluation.turn_index is not None:
         attributes[key[names.EXPECTED_CALL]] = f"{evaluation.turn_index}.{call.expected_index}"
-    mismatched: list[str] = []
-    missing: list[str] = []
-    for argument in call.arguments:
-        if argument.outcome is ArgumentOutcome.MISMATCHED:
-            mismatched.append(argument.name)
-        elif argument.outcome is ArgumentOutcome.MISSING:
-            missing.append(argument.name)
-    if mismatched:
-        attributes[key[names.MISMATCHED_ARGUMENTS]] = tuple(mismatched)
-    if missing:
-        attributes[key[names.MISSING_ARGUMENTS]] = tuple(missing)
-    if call.extra_arguments:
-        attributes[key[names.EXTRA_ARGUMENTS]] = tuple(call.extra_arguments)
-    return attributes
+    lists = (
+        (names.MISMATCHED_ARGUMENTS, call.arguments_with(ArgumentOutcome.MISMATCHED)),
+        (names.MISSING_ARGUMENTS, call.arguments_with(ArgumentOutcome.MISSING)),
+        (names.EXTRA_ARGUMENTS, tuple(call.extra_arguments)),
+    )
+    return attributes | {key[one]: arguments for one, arguments in lists if arguments}
 
 
 def _tool(result: CallResult | MetricCall) -> Attributes:
     """Return the tool's name, and the ids of the call that was made."""
-    attributes: Attributes = {}
     call = result.call if isinstance(result, MetricCall) else None if result.missing else result.actual
-    if (name := tool_name(result)) is not None:
-        attributes[names.TOOL_NAME.name] = name
-    if call is not None and call.call_id is not None:
-        attributes[names.TOOL_CALL_ID.name] = call.call_id
-    if call is not None and call.response_id is not None:
-        attributes[names.RESPONSE_ID.name] = call.response_id
-    return attributes
+    return _known(
+        {
+            names.TOOL_NAME.name: tool_name(result),
+            names.TOOL_CALL_ID.name: None if call is None else call.call_id,
+            names.RESPONSE_ID.name: None if call is None else call.response_id,
+        }
+    )
 
 
 def _failed(metric: str, call: MetricCall, key: names.MetricNames) -> Attributes:

@@ -9,6 +9,7 @@ import ast
 import json
 import operator
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple, cast
@@ -321,9 +322,7 @@ def _longest_common(calls: list[UiPathToolCall], wanted: list[str]) -> list[str]
 
 def _count(calls: list[UiPathToolCall], wanted: dict[str, tuple[str, int]], *, strict: bool) -> _Evaluated:
     explained = "explained_tool_calls_count"
-    counts: dict[str, int] = {}
-    for call in calls:
-        counts[_own_key(call)] = counts.get(_own_key(call), 0) + 1
+    counts = dict(Counter(map(_own_key, calls)))
     if not wanted or not counts:
         return _empty(wanted, counts, explained, "tool calls")
     attempts: list[_Attempt] = []
@@ -399,10 +398,6 @@ def _validated(model: type[_Criteria], given: object) -> _Criteria:
         raise UiPathEvaluationError(f"Error: {invalid}") from invalid
 
 
-def _has_no_output(entry: object) -> bool:
-    return isinstance(entry, ExpectedCall) and entry.result is None
-
-
 def _as_criteria(given: object, field: str, evaluator: _Evaluator) -> object:
     """Turn expected calls into the criteria the evaluator wants; criteria, and what is neither, stay as they are."""
     if is_mapping(given):
@@ -411,7 +406,7 @@ def _as_criteria(given: object, field: str, evaluator: _Evaluator) -> object:
     if not is_sequence(given):
         return given
     entries = list(given)
-    if evaluator == "output" and any(map(_has_no_output, entries)):
+    if evaluator == "output" and any(isinstance(one, ExpectedCall) and one.result is None for one in entries):
         raise InputMissingError("expected outputs: the `result` of each of the golden's calls")
     keys = [one for one in entries if isinstance(one, str)]
     if not keys:
