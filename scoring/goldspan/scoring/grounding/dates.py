@@ -243,7 +243,7 @@ _SPAN = regex(rf"({starting(_COUNTS)}|\d(?<![a-z\d_.]\d)\d{{0,3}})[ -](day|night
 _AFTER = regex(r"(?<!\d )(?<!a )\b(week|month|year) (?:after|before|later|earlier)\b")
 _OFFSET_WORDS = frozenset((
     "today", "tonight", "now", "current", "currently", "this", "day", "immediately", "tomorrow", "overnight",
-    "yesterday", "night", "tmrw", "tmr", "tmw", "tomoz", "tomo", "moro",
+    "yesterday", "night", "tmrw", "tmr", "tmw", "tomoz", "tomo", "moro", "todays", "tomorrows", "tmrws", "yesterdays",
 ))  # fmt: skip
 _WEEKDAY_WORDS = frozenset(f"{name}{ending}" for name in _WEEKDAYS for ending in ("", "s"))
 _UNITS = frozenset(
@@ -307,7 +307,7 @@ def _names_between(match: re.Match[str]) -> Iterator[str]:
 
 
 _OFFSETS = tuple(
-    (regex(rf"({starting(words.split(','))})\b"), offset)
+    (regex(rf"({starting(words.split(','))})s?\b"), offset)
     for offset, words in (
         (0, "today,tonight,now,current,currently,same day,immediately,this morning,this afternoon,this evening"),
         (2, "day after tomorrow"),
@@ -450,8 +450,8 @@ def relative_days_of(text: str, letters: Set[str]) -> Iterator[RelativeDay]:
     """Yield the words of a normalised text, whose runs of letters are given, that name a day by its distance."""
     for pattern, offset in () if letters.isdisjoint(_OFFSET_WORDS) else _OFFSETS:
         for match in pattern.finditer(text):
-            if match[0] not in ("tomorrow", "yesterday") or not text[: match.start()].endswith(("after ", "before ")):
-                yield RelativeDay(match[0], "day", offset)
+            if match[1] not in ("tomorrow", "yesterday") or not text[: match.start()].endswith(("after ", "before ")):
+                yield RelativeDay(match[1], "day", offset)
     for match in () if letters.isdisjoint(_WEEKDAY_WORDS) else _WEEKDAY.finditer(text):
         yield RelativeDay(match[1], "weekday", _WEEKDAYS[match[1]])
     if letters.isdisjoint(_UNITS):

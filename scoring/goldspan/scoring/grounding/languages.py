@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -70,8 +70,6 @@ _LARGE = regex(
     r"(?:\d+(?:\.\d+)?\s*(?:[千천](?![克米瓦卡])|[万萬만亿億억])\s*)+(?:[1-9]\d{2,3}(?!\d)|(?<=\S)[1-9](?![\d.:点點時时月]))?"
 )
 _LARGE_PART = regex(r"(\d+(?:\.\d+)?)\s*([千천万萬만亿億억]?)")
-_TENTHS = regex(r"(?<!\d)([1-9])成")
-_BOTH_OF_US = regex("[俩倆仨]")
 _PART_OF_DAY = regex(
     r"\b(\w+(?:tag|woch|dag)|(?:über|over)?morgen|heute|gestern|gister)(?=(?:abend|morgen|vormittag|mittag|nachmittag|nacht|früh|middag|avond|ochtend)s?\b)"
 )
@@ -82,6 +80,9 @@ _RUSSIAN_HALF = regex(
 )
 _HINDI_PART = regex(
     unicodedata.normalize("NFKC", r"(साढ़े|सवा|पौने|\bsaa?dhe|\bsavaa?|\bpaune)\s*(\d+)(?:\s*(1000|100)\b)?")
+)
+_DO_BEFORE_UNIT = regex(
+    r"\bdo(?= (?:kilo|lit|din|log|baje|ghant|min|hafte|mahin|haz|sau|lakh|plate|packet|dozen|ticket))"
 )
 _KOREAN_COUNTS = {
     "한": 1, "두": 2, "세": 3, "네": 4, "다섯": 5, "여섯": 6, "일곱": 7, "여덟": 8, "아홉": 9, "열": 10, "열한": 11,
@@ -98,25 +99,14 @@ _KOREAN_DIGIT_BY_DIGIT = regex(
 _KOREAN_POINT = regex(
     rf"(?<![\uac00-\ud7a3])([{_KOREAN_DIGITS}십백]+) ?점 ?([{_KOREAN_DIGITS}영공])(?![{_KOREAN_DIGITS}])"
 )
-_KOREAN_TEN_THOUSAND = regex(rf"(?<![\uac00-\ud7a3\d])만(?=[{_KOREAN_DIGITS}십백천\d ]*원)")
-_KOREAN_DIGITS_BEHIND = regex(rf"(?<=\d )[{_KOREAN_DIGITS}공영]{{2,}}(?![\uac00-\ud7a3])")
 _KOREAN_NUMBER = regex(
     rf"([{_KOREAN_DIGITS}십백천]+)(?=\s*[만억])|(?<=[만억])([{_KOREAN_DIGITS}십백천]+)|"
     rf"(?<![\uac00-\ud7a3])(?!이번\s)([{_KOREAN_DIGITS}십백천]+)(?=\s*(?:원|분|층|번|퍼센트|프로|도|개월|박|킬로|년|월|호|인분))"
 )
-_DISCOUNT = regex(r"打?\s*(?<!\d)([1-9]\d?)\s*折")
-_YUAN_AND_TENTHS = regex(r"(\d)[块塊](\d)(?!\d)")
-_NIGHTS = regex(r"(\d{1,2})\s*(?:泊|박|晚(?!上))")
-_DEGREES = regex(r"(?<!\d)(\d\d)度(\d)分")
 _AND_HALF_A_UNIT = regex(
     r"(?<![\d.])(\d{1,2})\s*(?=[個个かヶ月小時时年週시개년주])[個个]?((?:[かヶ]?月|小[时時]|[時时][間间]|年|週間|시간|개월|년|주)?)\s*[半반]"
 )
-_PERCENT = regex(r"100分之(\d+(?:\.\d+)?)")
-_POINTED = regex(r"(?<![\d.,])\d{1,3}(?:[. ]\d{3})+(?![.,]?\d)")
-_COMMA = regex(r"(?<![\d.,])(\d{1,6}),(\d{1,2})(?![\d,])")
-_WITH_POINTS = frozenset(("zh", "ja", "ko", "hi", "th"))  # languages that write a point before the cents
-_UNSPACED = frozenset(("zh", "ja", "ko"))
-_ORDINAL = regex(r"(?<=\d)\.(?=\s?[^\W\d])")
+_CJK = frozenset(("zh", "ja", "ko"))
 _RUSSIAN_ENDING = regex(r"(?<=[\u0400-\u04ff]{4})[аяуюеёиыоьй]{1,2}$")
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october"),
@@ -126,46 +116,22 @@ _MONTHS = (
 
 def in_english(text: str, spoken: Sequence[str]) -> str:
     """Return a normalised text in English where it is of languages that are known."""
-    text = _PART_OF_DAY.sub(r"\1 ", text)
     for language in spoken:
         days, names = _short_weekdays(language)
         text = days.sub(lambda run: re.sub(r"\w+", lambda word: names.get(word[0], word[0]), run[0]), text)  # noqa: B023
-    if "ko" in spoken:
-        text = _KOREAN_POINT.sub(lambda match: f"{_as_korean_number(match)}.{_as_korean_digits(match, 2)}", text)
-        text = _KOREAN_TEN_THOUSAND.sub("1만", text)
-        text = _KOREAN_DIGITS_BEHIND.sub(_as_korean_digits, _KOREAN_DIGIT_BY_DIGIT.sub(_as_korean_digits, text))
-        text = _KOREAN_NUMBER.sub(_as_korean_number, _KOREAN_COUNT.sub(_as_korean_count, text))
-    if "ru" in spoken:
-        text = _RUSSIAN_HALF.sub("половина ", text)
-    if not _UNSPACED.isdisjoint(spoken):
-        text = _BOTH_OF_US.sub(lambda match: f" {3 if match[0] in '仨' else 2} ", text)
-        text = _CLOCK.sub(_as_time, _YEAR_MONTH_DAY.sub(_as_date, _HAN_NUMBER.sub(_as_number, _weekdays_first(text))))
-        text = _DISCOUNT.sub(lambda match: f" {100 - int(match[1].ljust(2, '0'))} percent discount ", text)
-        text = _YUAN_AND_TENTHS.sub(r"\1.\2元", text)
-        text = _NIGHTS.sub(r"\1 nights ", _DEGREES.sub(r"\1.\2", text))
-        text = _AND_HALF_A_UNIT.sub(r"\1.5\2", text)
-        text = _LARGE.sub(_in_full, _PERCENT.sub(r" \1 percent ", text))
-        text = _TENTHS.sub(r" \g<1>0 percent ", text)
-    if not _WITH_POINTS.issuperset(spoken):
-        text = _COMMA.sub(r"\1.\2", text)
-    text = _DAYS_FROM_TO.sub(r" from the \1th to the \2th ", _DAY_ALONE.sub(r" \1th ", text))
-    text = _POINTED.sub(lambda match: re.sub("[. ]", "", match[0]), _ORDINAL.sub("", text))
-    translated = _RUN.sub(_as_one_number, "".join(_translated(_TOKEN.findall(text), spoken)))
-    translated = _DAY_WITH_ARTICLE.sub(r"\g<0>th", translated)
-    translated = _BETWEEN.sub(r"between \1 and \2", translated)
-    translated = _TENS_AND_ORDINAL.sub(lambda match: f"{match[1][0]}{match[2]}", translated)
-    translated = _HINDI_PART.sub(_with_hindi_part, translated)
-    translated = _HALF_HOUR.sub(r"\g<0> or \1:30", _BEFORE_EIGHT.sub(r"без 20 \1", translated))
-    translated = _HALF_SCALED.sub(lambda match: f"{(int(match[1]) + 0.5) * int(match[2]):.15g}", translated)
-    translated = _AROUND_HALF.sub(_as_around_half, translated)
-    translated = _HOUR_AND_MINUTES.sub(r" \1:\2 ", translated)
-    translated = _DECIMAL_IN_WORDS.sub(r"\1.\2", translated)
-    translated = _THOUSANDS_AND_DIGITS.sub(lambda match: str(int(match[1]) + int(match[2])), translated)
-    translated = _POLISH_HOUR.sub(r"at \1", translated) if "pl" in spoken else translated
-    translated = _PAST_NOON.sub(
-        lambda match: f"{12 * (match[1] == 'noon')}:{30 if match[2] == 'half' else 15:02}", translated
-    )
-    return _CLOCK_IN_WORDS.sub(_as_clock, translated)
+    tokens = _TOKEN.findall(_replaced(text, spoken, _BEFORE_NAMES))
+    return _replaced("".join(_translated(tokens, spoken)), spoken, _AFTER_NAMES)
+
+
+_Replacement = tuple[Set[str], re.Pattern[str], str | Callable[[re.Match[str]], str]]
+"""Languages, none for all, a pattern and what is written in its place."""
+
+
+def _replaced(text: str, spoken: Sequence[str], rules: Sequence[_Replacement]) -> str:
+    for languages, pattern, replacement in rules:
+        if not languages or not languages.isdisjoint(spoken):
+            text = pattern.sub(replacement, text)
+    return text
 
 
 def languages_of(text: str, words: Set[str], spoken: Sequence[str] = ()) -> list[str]:
@@ -301,7 +267,6 @@ _AND = "(?:e|y|et|und|en|и|و)"
 _RUN = regex(rf"(?:(?<![\w.,])\d+(?:[.,]\d+)? +(?={_WORD}1000))?{_WORD}[\d.]+(?:[ -]+(?:{_AND} +)?{_WORD}[\d.]+)*")
 _AND_BETWEEN = regex(rf"{_WORD}[\d.]+ +{_AND} +{_WORD}[\d.]+")
 _PART = regex(rf"([ -]*(?:{_AND} +)?){_WORD}?([\d.,]+)")
-_TENS_AND_ORDINAL = regex(r"(?<!\d)([2-9]0) +(\d(?:st|nd|rd|th))\b")
 
 
 @cache
@@ -389,22 +354,13 @@ _DAYS_FROM_TO = regex(
 _DAY_WITH_ARTICLE = regex(
     r"\b(?:le|el|il|day) +(?:[12]\d|3[01]|[1-9])\b(?! *(?:[:.,]\d|[%€$h]|o'clock|percent|and|less|y|e) *)"
 )
-_DAY_ALONE = regex(r"(?<!\d)(?<!\d月)(?<!\d月\s)(\d{1,2})\s*[号號일日](?!\w?元|[楼樓线線店门門院房])")
 _HOUR = r"(?:le |las |as |a la )?(?P<{0}>\d{{1,2}})(?: +o'clock|h\b)?"
-_BETWEEN = regex(rf"between +(\d{{1,4}}) +{_AND} +(\d{{1,4}})\b")
-_HALF_HOUR = regex(r"\b(\d{1,2})(?: +o'clock| ?h)? +and a half\b(?! +1000?\b)")
-_AROUND_HALF = regex(r"\b(\d{1,2}) +(?:minuten +)?(nach|over|vor|voor) +(\d{1,2}):30\b")
-_HOUR_AND_MINUTES = regex(r"\b([01]?\d|2[0-4]) +o'clock +([0-5]\d)\b(?![.,:]\d)")
 _DECIMAL_IN_WORDS = regex(
     r"(?<![\d.,])(\d{1,4}) +(?:komma|virgule|coma|vírgula|virgola|punto|ponto|con|点) +(\d{1,3})\b(?![.,:]\d)"
 )
-_HALF_SCALED = regex(r"\b(\d{1,2}) +and a half +(100|1000)\b")
 _THOUSANDS_AND_DIGITS = regex(
     rf"(?<![\d.,])([1-9]\d{{0,2}}000) +(?:{_AND} +)?([1-9]\d\d)\b(?![.,:]\d)"
 )  # `3 mil e 500`
-_PAST_NOON = regex(r"\b(noon|midnight) +and a (half|quarter)\b")
-_POLISH_HOUR = regex(r"\bo(?: godzinie)? +(\d{1,2})\b")
-_BEFORE_EIGHT = regex(r"без +2([1-9])\b(?! +\d)")
 _CLOCK_IN_WORDS = regex(
     "|".join(
         (
@@ -454,21 +410,21 @@ def with_digits(text: str) -> str:
     return _HAN_NUMBER.sub(_as_number, text)
 
 
-_ENDINGS_OF_NUMBERS = {"tr": re.split(" ", " da de ta te ya ye a e dan den tan ten i ı u ü yi yı")}
-"""What a language puts to its number words: `yedide` and `yediyi` for `yedi`."""
+_ENDINGS = {"tr": re.split(" ", " da de ta te ya ye a e dan den tan ten i ı u ü yi yı")}
+"""What a language puts to numbers and days: `yedide` and `yediyi` for `yedi`."""
 
 
 def _numbers(language: str) -> Iterator[tuple[str, str]]:
     """Yield the number words of a language, with the number behind a mark."""
     for number, words in (one.split("=") for one in _tables()["numbers"].get(language, "").split()):
         mark = _WORD if number[-1].isdigit() else ""
-        endings = _ENDINGS_OF_NUMBERS.get(language, ("",))
+        endings = _ENDINGS.get(language, ("",))
         yield from ((f"{word}{ending}", f"{mark}{number}") for word in words.split("/") for ending in endings)
 
 
 def has_numbers(language: str) -> bool:
     """Whether the number words of a language are known, or its numbers are read from their signs."""
-    return language in _tables()["numbers"] or language in _UNSPACED
+    return language in _tables()["numbers"] or language in _CJK
 
 
 _UNITS = ("duration-", "length-", "mass-", "volume-", "temperature-", "area-", "speed-", "digital-")
@@ -492,7 +448,9 @@ def _names_of_locale(language: str) -> Iterator[tuple[str, str]]:
         for form in ("format", "stand-alone"):
             yield from ((name, _MONTHS[number - 1]) for number, name in here.months[form][width].items())
             yield from (
-                (name, english.days["format"]["wide"][number]) for number, name in here.days[form][width].items()
+                (f"{name}{ending}", english.days["format"]["wide"][number])
+                for number, name in here.days[form][width].items()
+                for ending in _ENDINGS.get(language, ("",))
             )
     for ours, theirs in (
         (here.territories, english.territories),
@@ -508,11 +466,9 @@ def _names_of_locale(language: str) -> Iterator[tuple[str, str]]:
     data: Any = import_module("babel.localedata")
     fields, named = (data.LocaleDataDict(data.load(one))["date_fields"] for one in (language, "en"))
     for field in ("day", "week", "month", "year"):
-        names = {**named[field]["relative"], **(_DAYS_BEYOND if field == "day" else {})}
+        beyond = {-2: "day before yesterday", 2: "day after tomorrow", 3: "in 3 days"} if field == "day" else {}
+        names = {**named[field]["relative"], **beyond}
         yield from ((name, names[step]) for step, name in fields[field]["relative"].items() if step in names)
-
-
-_DAYS_BEYOND = {-2: "day before yesterday", 2: "day after tomorrow", 3: "in 3 days"}
 
 
 @cache
@@ -548,16 +504,6 @@ def _names_of_units(here: Any, english: Any) -> Iterator[tuple[str, str]]:
 
 
 # Numbers, dates and times in the digits and signs of Chinese, Japanese and Korean.
-
-
-def _weekdays_first(text: str) -> str:
-    """Write `星期三`, `周三` and `火曜` in English before their last sign is read as a number."""
-    text = re.sub("([月火水木金土日])曜日?", lambda match: f" {_WEEKDAYS['月火水木金土日'.index(match[1])]} ", text)
-    return re.sub(
-        "(?:星期|周|週|礼拜|曜日)([一二三四五六日天])(?!\\s*[回次])",
-        lambda match: f" {_WEEKDAYS['一二三四五六日天'.index(match[1])]} ",
-        text,
-    )
 
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "sunday")
@@ -620,8 +566,69 @@ def _as_korean_number(match: re.Match[str]) -> str:
 
 def _with_hindi_part(match: re.Match[str]) -> str:
     """Write `साढ़े 7` as 7.5, which is half past seven, too."""
-    quarters = {"प": -1, "p": -1}.get(
-        match[1][0], 2 if "ढ" in unicodedata.normalize("NFKC", match[1]) or "dh" in match[1] else 1
-    )
+    sign = unicodedata.normalize("NFKC", match[1])
+    quarters = -1 if sign[0] in "पp" else 2 if "ढ" in sign or "dh" in sign else 1
     number = int(match[2]) + quarters / 4
     return f" {number * int(match[3] or 1):.15g} or {int(number)}:{int(number % 1 * 60):02} "
+
+
+_COMMAS = frozenset(("de", "fr", "es", "pt", "it", "nl", "ru", "ar", "pl", "tr", "sv", "id", "vi"))
+_ALL = frozenset[str]()
+_BEFORE_NAMES: Sequence[_Replacement] = (
+    (_ALL, _PART_OF_DAY, r"\1 "),
+    ({"ko"}, _KOREAN_POINT, lambda one: f"{_as_korean_number(one)}.{_as_korean_digits(one, 2)}"),
+    ({"ko"}, regex(rf"(?<![\uac00-\ud7a3\d])만(?=[{_KOREAN_DIGITS}십백천\d ]*원)"), "1만"),
+    ({"ko"}, _KOREAN_DIGIT_BY_DIGIT, _as_korean_digits),
+    ({"ko"}, regex(rf"(?<=\d )[{_KOREAN_DIGITS}공영]{{2,}}(?![\uac00-\ud7a3])"), _as_korean_digits),
+    ({"ko"}, _KOREAN_COUNT, _as_korean_count),
+    ({"ko"}, _KOREAN_NUMBER, _as_korean_number),
+    ({"ar"}, regex(r"\b(?!مائ)(\w{3,})تين\b"), r"2 \1ة"),
+    ({"hi_Latn"}, _DO_BEFORE_UNIT, "2"),
+    ({"ru"}, _RUSSIAN_HALF, "половина "),
+    (_CJK, regex("[俩倆仨]"), lambda one: f" {3 if one[0] in '仨' else 2} "),
+    # Weekdays before their last sign is read as a number.
+    (_CJK, regex("([月火水木金土日])曜日?"), lambda one: f" {_WEEKDAYS['月火水木金土日'.index(one[1])]} "),
+    (
+        _CJK,
+        regex(r"(?:星期|周|週|礼拜|曜日)([一二三四五六日天])(?!\s*[回次])"),
+        lambda one: f" {_WEEKDAYS['一二三四五六日天'.index(one[1])]} ",
+    ),
+    (_CJK, _HAN_NUMBER, _as_number),
+    (
+        _CJK,
+        regex(r"差\s*(?:(1刻)|(\d{1,2})分?)钟?\s*(1?\d)\s*[点點]"),
+        lambda one: f"{int(one[3]) - 1}点{60 - int(one[2] or 15)}分",
+    ),
+    (_CJK, _YEAR_MONTH_DAY, _as_date),
+    (_CJK, _CLOCK, _as_time),
+    (_CJK, regex(r"打?\s*(?<!\d)([1-9]\d?)\s*折"), lambda one: f" {100 - int(one[1].ljust(2, '0'))} percent discount "),
+    (_CJK, regex(r"(\d)[块塊](\d)(?!\d)"), r"\1.\2元"),
+    (_CJK, regex(r"(?<!\d)(\d\d)度(\d)分"), r"\1.\2"),
+    (_CJK, regex(r"(\d{1,2})\s*(?:泊|박|晚(?!上))"), r"\1 nights "),
+    (_CJK, _AND_HALF_A_UNIT, r"\1.5\2"),
+    (_CJK, regex(r"100分之(\d+(?:\.\d+)?)"), r" \1 percent "),
+    (_CJK, _LARGE, _in_full),
+    (_CJK, regex(r"(?<!\d)([1-9])成"), r" \g<1>0 percent "),
+    (_COMMAS, regex(r"(?<![\d.,])(\d{1,6}),(\d{1,2})(?![\d,])"), r"\1.\2"),
+    (_ALL, regex(r"(?<!\d)(?<!\d月)(?<!\d月\s)(\d{1,2})\s*[号號일日](?!\w?元|[楼樓线線店门門院房])"), r" \1th "),
+    (_ALL, _DAYS_FROM_TO, r" from the \1th to the \2th "),
+    (_ALL, regex(r"(?<=\d)\.(?=\s?[^\W\d])"), ""),
+    (_ALL, regex(r"(?<![\d.,])\d{1,3}(?:[. ]\d{3})+(?![.,]?\d)"), lambda one: re.sub("[. ]", "", one[0])),
+)
+_AFTER_NAMES: Sequence[_Replacement] = (
+    (_ALL, _RUN, _as_one_number),
+    (_ALL, _DAY_WITH_ARTICLE, r"\g<0>th"),
+    (_ALL, regex(rf"between +(\d{{1,4}}) +{_AND} +(\d{{1,4}})\b"), r"between \1 and \2"),
+    (_ALL, regex(r"(?<!\d)([2-9]0) +(\d(?:st|nd|rd|th))\b"), lambda one: f"{one[1][0]}{one[2]}"),
+    (_ALL, _HINDI_PART, _with_hindi_part),
+    (_ALL, regex(r"\b(1?\d)\.5 +o'clock"), r"\g<0> \1:30"),  # `ढाई बजे`
+    (_ALL, regex(r"без +2([1-9])\b(?! +\d)"), r"без 20 \1"),
+    (_ALL, regex(r"\b(\d{1,2})(?: +o'clock| ?h)? +and a half\b(?! +1000?\b)"), r"\g<0> or \1:30"),
+    (_ALL, regex(r"\b(\d{1,2}) +and a half +(100|1000)\b"), lambda one: f"{(int(one[1]) + 0.5) * int(one[2]):.15g}"),
+    (_ALL, regex(r"\b(\d{1,2}) +(?:minuten +)?(nach|over|vor|voor) +(\d{1,2}):30\b"), _as_around_half),
+    (_ALL, regex(r"\b([01]?\d|2[0-4]) +o'clock +([0-5]\d)\b(?![.,:]\d)"), r" \1:\2 "),
+    (_ALL, _DECIMAL_IN_WORDS, r"\1.\2"),
+    (_ALL, _THOUSANDS_AND_DIGITS, lambda one: str(int(one[1]) + int(one[2]))),
+    ({"pl"}, regex(r"\bo(?: godzinie)? +(\d{1,2})\b"), r"at \1"),
+    (_ALL, _CLOCK_IN_WORDS, _as_clock),
+)
