@@ -12,9 +12,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass
+from typing import TypeVar
 
 _logger = logging.getLogger("goldspan")
+_T = TypeVar("_T")
 _MIN_INTERVAL = 0.01
 """Seconds between two calls at least, so that an owner that always sets a time in the past does not spin."""
 
@@ -24,6 +28,26 @@ def call_in_forked_children(method: Callable[[], object]) -> None:
     if hasattr(os, "register_at_fork"):
         alive = weakref.WeakMethod(method)
         os.register_at_fork(after_in_child=lambda: (found := alive()) and found())
+
+
+def call_in_thread(call: Callable[[], _T], name: str) -> Future[_T]:
+    """Make a call on a thread of its own, in the caller's context, in which a door has suppressed instrumentation.
+
+    The future raises what the call raised; that of `sys.exit`, which must not end the caller, is a RuntimeError. Raises
+    RuntimeError if no thread can be started.
+    """
+    future = Future[_T]()
+
+    def work() -> None:
+        try:
+            future.set_result(call())
+        except Exception as error:  # noqa: BLE001 - raised where the result is asked for
+            future.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - as above
+            future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+
+    threading.Thread(target=copy_context().run, args=(work,), name=name, daemon=True).start()
+    return future
 
 
 class Timer:

@@ -14,19 +14,18 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from goldspan.collector_processor.daemon_threads import call_in_forked_children
+from goldspan.collector_processor.daemon_threads import call_in_forked_children, call_in_thread
 
 MAX_BODY = 64 << 10
 """Bytes of a response body that are read, if a client does not say otherwise. A longer body is cut."""
@@ -290,31 +289,24 @@ class _Lookups:
     def addresses(self, host: str, port: int, seconds: float) -> Any:
         """Return what `getaddrinfo` returns. Raises OSError, and TimeoutError after `seconds`."""
         key = (host.strip("[]"), port)
+
+        def look_up() -> Any:
+            try:
+                return socket.getaddrinfo(*key, type=socket.SOCK_STREAM)
+            finally:
+                with self._lock:
+                    self._running.pop(key, None)
+
         with self._lock:
-            future, here = self._running.get(key), False
-            if future is None:
-                future = self._running[key] = Future()
-                look_up = partial(self._look_up, key, future)
-                try:
-                    threading.Thread(target=look_up, name="goldspan-dns", daemon=True).start()
-                except RuntimeError:  # no more threads, or the process ends
-                    here = True
-        if here:
-            self._look_up(key, future)
+            if (future := self._running.get(key)) is None:
+                with suppress(RuntimeError):  # no more threads, or the process ends
+                    future = self._running[key] = call_in_thread(look_up, "goldspan-dns")
+        if future is None:
+            return look_up()
         try:
             return future.result(seconds)
         except TimeoutError:
             raise TimeoutError(f"the name {key[0]} was not resolved in time") from None
-
-    def _look_up(self, key: tuple[str, int], future: Future[Any]) -> None:
-        look_up: Callable[..., Any] = socket.getaddrinfo
-        try:
-            future.set_result(look_up(*key, type=socket.SOCK_STREAM))
-        except BaseException as error:  # noqa: BLE001 - raised again where the result is read
-            future.set_exception(error)
-        finally:
-            with self._lock:
-                self._running.pop(key, None)
 
     def _reset(self) -> None:
         """Start with none: at first, and in a forked child, where neither threads nor a lock that one holds survive."""

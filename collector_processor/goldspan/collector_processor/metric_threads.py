@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, wait
-from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import isawaitable
 from typing import cast
 
+from goldspan.collector_processor.daemon_threads import call_in_thread
 from goldspan.scoring.goldens.golden import Golden
 from goldspan.scoring.metrics import Metric, MetricAnswer
 from goldspan.scoring.sessions import Session
@@ -19,10 +20,8 @@ TIMEOUT = 10.0
 
 @dataclass(slots=True)
 class _MetricState:
-    """The lock and the thread of one metric."""
-
     lock: threading.Lock = field(default_factory=threading.Lock)
-    stuck: threading.Thread | None = None  # the thread that exceeded the timeout; it may still run
+    stuck: Future[MetricAnswer] | None = None  # what exceeded the timeout; it may still run
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class MetricWorkers:
         if not state.lock.acquire(timeout=self.timeout):
             raise TimeoutError(f"other sessions kept it for more than {self.timeout:g} seconds")
         try:
-            if state.stuck is not None and state.stuck.is_alive():
+            if state.stuck is not None and not state.stuck.done():
                 raise TimeoutError("it is still at an earlier session, which took too long")
             state.stuck = None
             return self._run(state, metric, session, golden)
@@ -61,29 +60,12 @@ class MetricWorkers:
             state.lock.release()
 
     def _run(self, state: _MetricState, metric: Metric, session: Session, golden: Golden | None) -> MetricAnswer:
-        future = Future[MetricAnswer]()
-        # In the caller's context, in which a door has suppressed instrumentation.
-        thread = threading.Thread(
-            target=copy_context().run,
-            args=(_work, metric, session, golden, future),
-            name=f"goldspan {metric.name}",
-            daemon=True,
-        )
-        thread.start()
+        future = call_in_thread(partial(_answer, metric, session, golden), f"goldspan {metric.name}")
         wait([future], self.timeout)
         if not future.done():
-            state.stuck = thread
+            state.stuck = future
             raise TimeoutError(f"it took more than {self.timeout:g} seconds")
         return future.result()
-
-
-def _work(metric: Metric, session: Session, golden: Golden | None, future: Future[MetricAnswer]) -> None:
-    try:
-        future.set_result(_answer(metric, session, golden))
-    except Exception as error:  # noqa: BLE001 - raised again in the caller
-        future.set_exception(error)
-    except BaseException as error:  # noqa: BLE001 - sys.exit in a metric must not end the process
-        future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
 def _answer(metric: Metric, session: Session, golden: Golden | None) -> MetricAnswer:

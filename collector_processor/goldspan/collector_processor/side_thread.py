@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
-from contextvars import copy_context
 from typing import TypeVar
+
+from goldspan.collector_processor.daemon_threads import call_in_thread
 
 LARGE = 1_000
 """Records of a trace, spans or results of a session: fewer are read and scored in some milliseconds."""
@@ -37,21 +37,12 @@ class SideThread:
         """Return what `work` returns, or raise what it raises: done here if it is not large."""
         if size < self.large or self.go_on is None or self.is_busy:
             return work()
-        done, future = threading.Event(), Future[_T]()
-
-        def do() -> None:
-            try:
-                future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
-                future.set_exception(error)
-            done.set()
-
-        # In the caller's context, in which a door has suppressed instrumentation.
-        thread = threading.Thread(target=copy_context().run, args=(do,), name="goldspan-large", daemon=True)
         try:
-            thread.start()
+            future = call_in_thread(work, "goldspan-large")
         except RuntimeError:  # no more threads
             return work()
+        done = threading.Event()
+        future.add_done_callback(lambda _: done.set())
         self._go_on(done, subjects)
         return future.result()
 

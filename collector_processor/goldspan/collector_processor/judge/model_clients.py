@@ -10,9 +10,9 @@ import json
 import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from inspect import isawaitable, iscoroutinefunction
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from goldspan.collector_processor.daemon_threads import call_in_thread
 from goldspan.collector_processor.server_urls import check_url
 from goldspan.scoring.errors import FileError, SettingsError
 from goldspan.scoring.goldens import documents
@@ -388,20 +389,10 @@ class _Function:
             return self._loop.run(answer, seconds) if isawaitable(answer) else answer
         if not self._free.acquire(timeout=seconds):
             raise TimeoutError
-        future = Future[object]()
-        threading.Thread(target=self._work, args=(question, future), name="goldspan judge", daemon=True).start()
+        future = call_in_thread(partial(self._function, question), "goldspan judge")
+        future.add_done_callback(lambda _: self._free.release())
         later = future.result(seconds)
         return self._loop.run(later, seconds) if isawaitable(later) else later
-
-    def _work(self, question: Question, future: Future[object]) -> None:
-        try:
-            future.set_result(self._function(question))
-        except Exception as error:  # noqa: BLE001 - raised again in the caller
-            future.set_exception(error)
-        except BaseException as error:  # noqa: BLE001 - sys.exit in a model must not end the process
-            future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
-        finally:
-            self._free.release()
 
 
 class _LiteLlm:
