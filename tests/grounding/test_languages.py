@@ -155,6 +155,7 @@ def test_colloquial_amounts_times_and_days(value: Any, wrong: Any, text: str) ->
 def test_words_of_one_language_in_another_are_not_read() -> None:
     english = Conversation([Passage("user", "the report is due once the cat sat on it, at ten cents per page")])
     assert english.in_english(1) is None
+    assert Conversation([Passage("user", "i want to do what i planned to")]).in_english(1) is None
     assert failed(11, "the report is due once the cat sat")
 
 
