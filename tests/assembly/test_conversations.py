@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.span_facts import ContextFacts, SpanEvidence, SpanFacts, value_digest
+from goldspan.mappers.assembly.runs import DEFAULT_ASSEMBLY, SessionTurns
+from goldspan.mappers.assembly.trace_tree import TraceTree
+from goldspan.mappers.assembly.turn_fragments import Beyond, fragments_of
+from goldspan.mappers.span_facts import ContextFacts, RequestEvidence, SpanEvidence, SpanFacts, value_digest
 from goldspan.scoring.sessions import ToolCall, UserMessages
 from rigs.span_facts import agent, captured, model, plain, tool
 
@@ -294,3 +297,55 @@ def test_a_message_behind_a_result_begins_a_turn_where_it_is_another_request() -
         tool("u", "f", "q", name="f", start=15, session="s"),
     ]
     assert turns(spans) == [[], ["f"]]
+
+
+def task(name: str, start: float, system: str, *users: str, trace: str = "", **evidence: object) -> SpanFacts:
+    """A model call that begins a task; the whole conversation is one trace, or each call is one of its own."""
+    said = SpanEvidence(users=users, system=system, answers=True, **evidence)  # type: ignore[arg-type]
+    one = model(trace or "t", name, "" if trace else "r", session="s", user=True, start=start, end=start + 1)
+    return one.changed(evidence=said, context=ContextFacts(user_text=captured(users[-1])))
+
+
+ASKED = (RequestEvidence("f", "c1", ""),)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "doubted"),
+    [
+        (task("m1", 1, AGENT, "a"), task("m2", 5, AGENT, "b"), False),
+        (task("m1", 1, AGENT, "a"), task("m2", 5, "sum up", "b"), True),
+        (task("m1", 1, AGENT, "a", trace="u"), task("m2", 5, "sum up", "b", trace="v"), True),
+        (task("m1", 1, AGENT, "a", requests=ASKED), task("m2", 5, AGENT, "summary"), True),
+        (task("m1", 1, AGENT, "a"), task("m2", 5, AGENT, "a"), True),
+        (task("m1", 1, AGENT, "a", requests=ASKED), task("m2", 5, AGENT, "a"), True),
+        (task("m1", 1, AGENT, "a", requests=ASKED), task("m2", 5, "bob", "a", requests=ASKED), True),
+        (task("m1", 1, "now it is one", "a"), task("m2", 5, "now it is two", "a", "b"), False),
+        (task("m1", 1, AGENT, "a", "b"), task("m2", 5, AGENT, "b", "c"), False),
+    ],
+    ids=[
+        *("another question", "another task", "in a trace of its own", "no answer yet", "asked again", "asked anew"),
+        *("two speakers", "the time told", "trimmed"),
+    ],
+)
+def test_two_turns_may_be_one_of_several_tasks(first: SpanFacts, second: SpanFacts, *, doubted: bool) -> None:
+    above = [plain("t", "r", end=20)] if first.parent_id else []
+    [session] = assemble([*above, first, second])
+    found = ["another_task" in {doubt.code for doubt in turn.doubts} for turn in session.turns]
+    assert found == [doubted] * 2
+
+
+def test_what_a_program_runs_between_two_turns_may_be_of_either() -> None:
+    spans = [task("m1", 1, AGENT, "a"), tool("t", "f", "r", name="f", start=4), task("m2", 7, AGENT, "a", "b")]
+    [session] = assemble([plain("t", "r", end=20), *spans])
+    assert [[doubt.code for doubt in turn.doubts] for turn in session.turns] == [["another_task"]] * 2
+
+
+def test_a_turn_is_no_longer_in_doubt_when_the_next_one_is_of_another_run() -> None:
+    first, second = task("m1", 1, AGENT, "a", trace="u"), task("m2", 5, "sum up", "b", trace="v")
+    turns = SessionTurns(DEFAULT_ASSEMBLY)
+    reading = {one.trace_id: fragments_of(TraceTree({one.span_id: one}), (), Beyond()) for one in (first, second)}
+    for trace, fragments in reading.items():
+        turns.put(trace, fragments)
+    assert [bool(turn.doubts) for _, session in turns.runs() for turn in session.turns] == [True, True]
+    turns.put(second.trace_id, [])
+    assert [bool(turn.doubts) for _, session in turns.runs() for turn in session.turns] == [False]

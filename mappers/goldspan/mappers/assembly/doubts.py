@@ -205,7 +205,8 @@ def _injected_once(own: Sequence[SpanFacts]) -> Iterator[SpanRef]:
         if users and users == latest and isinstance(text, str) and is_injected(span, (span,)):
             told.setdefault(value_digest(text.strip()), []).append(span.ref)
         latest = users or latest
-    yield from (refs[0] for text, refs in told.items() if len(refs) == 1 and text not in latest)
+    known = {said for span in own for said in span.evidence.users or ()} if told else ()
+    yield from (refs[0] for text, refs in told.items() if len(refs) == 1 and text not in known)
 
 
 def _after_an_answer(own: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
@@ -214,10 +215,13 @@ def _after_an_answer(own: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Con
     Only where it is not recorded what users said before: else that tells whether it is a new message.
     """
     answered: dict[SpanRef | None, SpanFacts] = {}
+    tasks: dict[SpanRef | None, str] = {}
     for span in own:
         runner, evidence = runner_of(span, tree_of(span)), span.evidence
         earlier = answered.get(runner)
-        if earlier is not None and evidence.continues is False and evidence.users is None:
+        begins = bool(evidence.system) and evidence.continues is None  # the system alone says what to do
+        is_other = begins and tasks.setdefault(runner, evidence.system) != evidence.system
+        if earlier is not None and evidence.users is None and (evidence.continues is False or is_other):
             yield _Contradiction("several_user_messages", DoubtedFact.TURNS, [earlier.ref, span.ref])
             return
         if evidence.answers and not evidence.requests and not evidence.asks_in_text:
@@ -402,7 +406,11 @@ def _of_executions(
         )
         if taken is not None:
             free[taken] -= 1
-        elif call.capture is not Capture.CAPTURED or any(same_tool(name, call.name) for name in names):
+        elif (
+            call.capture is not Capture.CAPTURED
+            or (call.call_id and made & ids)
+            or any(same_tool(name, call.name) for name in names)
+        ):
             yield _Contradiction("executed_not_requested", DoubtedFact.CALLS, call.evidence[:1], [call.name])
 
 
@@ -523,13 +531,14 @@ def _of_repeats(
 def _of_equal_calls(
     calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFacts], by_id: Mapping[str, _Asked]
 ) -> Iterator[_Contradiction]:
-    """Doubt that equal executions are two calls where they have one id, or where one of them has no result."""
+    """Doubt that equal executions or requests are two calls where they have one id, or where one has no result."""
     returned = {(call.name, value_digest(call.arguments)) for call in calls if _is_told(call, executed, result=True)}
     ran: set[tuple[str, str, str]] = set()
-    for call in (one for one in calls if one.span in executed and not one.requested):
+    for call in (one for one in calls if one.requested or one.span in executed):
         call_id, mark = call.call_id or "", (call.name, value_digest(call.arguments))
         again = bool(call_id) and (call_id, *mark) in ran
-        if again or (call_id not in by_id and mark in returned and _is_told(call, executed, result=False)):
+        alone = not call.requested and call_id not in by_id and mark in returned
+        if again or (alone and _is_told(call, executed, result=False)):
             yield _Contradiction("read_twice", DoubtedFact.CALLS, call.evidence[:1], [call.name])
         if call.error is None:  # after a failure a framework may run it again
             ran.add((call_id, *mark))

@@ -103,9 +103,10 @@ class _Run:
 
     def pop(self) -> None:
         self.turns.pop()
-        del self._made[len(self.turns) :], self._attributes[len(self.turns) :]
-        self._marks.keep(len(self.turns))
-        while self._alone and self._alone[-1] >= len(self.turns):
+        kept = max(len(self.turns) - 1, 0)  # the last one may have been in doubt for the one that goes
+        del self._made[kept:], self._attributes[kept:]
+        self._marks.keep(kept)
+        while self._alone and self._alone[-1] >= kept:
             self._alone.pop()
         self._session = None
 
@@ -122,6 +123,10 @@ class _Run:
                         known = {**known, **{name: value for name, value in found.items() if name not in known}}
                 ambiguous = ambiguous or any(fragment.session.ambiguous for fragment in joined.fragments)
                 turn = self._marks.held_against(joined.turn)
+                if self._made and (cut := _cut_between(self.turns[len(self._made) - 1].fragments, joined.fragments)):
+                    self._made[-1], turn = (
+                        replace(one, doubts=tuple(sorted((*one.doubts, cut)))) for one in (self._made[-1], turn)
+                    )
                 self._attributes.append((known, ambiguous))
                 if _is_agent_alone(joined):
                     joined.beside_others = joined.beside_others or replace(turn, calls_visible=True)
@@ -182,6 +187,8 @@ class _Marks:
         calls = [call for call in turn.calls if not call.rejected]
         apart = [call for call in calls if self._is_of_another(call, turn)]
         doubts = [_doubt("ran_in_another_turn", DoubtedFact.CALLS, apart)] if apart else []
+        again = [call for call in calls if call.call_id and not call.requested and _as_it_ran(call) in self._first]
+        doubts += [_doubt("read_twice", DoubtedFact.CALLS, again)] if again else []
         caller = self._first.get(("calls", "", turn.agent or ""))
         if caller is not None and turn.start < self._ends[caller]:
             refs = () if turn.root is None else (turn.root,)
@@ -189,7 +196,7 @@ class _Marks:
         place = len(self._ends)
         for call in calls:
             self._first.setdefault(("calls", "", call.name), place)
-            for key in _halves(call):
+            for key in (*_halves(call), *(() if call.requested else (_as_it_ran(call),))):
                 self._first.setdefault(key, place)
         self._ends.append(turn.end)
         return replace(turn, doubts=tuple(sorted((*turn.doubts, *doubts)))) if doubts else turn
@@ -216,6 +223,11 @@ def _halves(call: ToolCall) -> Iterator[tuple[str, str, str]]:
         yield "begun", mark, call.name
     if not call.requested and _is_marked(call):
         yield "ran", mark, call.name
+
+
+def _as_it_ran(call: ToolCall) -> tuple[str, str, str]:
+    """Return what an execution is noted under with its arguments: one that runs again is written again, perhaps."""
+    return f"as {call.call_id}", value_digest(call.arguments), call.name
 
 
 def _is_marked(call: ToolCall) -> bool:
@@ -384,6 +396,31 @@ def _is_told_again(turn: list[Fragment], fragment: Fragment) -> bool:
     given = {one.call_id for one in first.evidence.results}
     told = (one.call_id for span in _models_before(turn) for one in span.evidence.results)
     return bool(given) and given <= set(filter(None, told))
+
+
+def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
+    """Doubt where one of two turns without agents ends, if nothing that users said before is said in the later one.
+
+    Its model may have another task in the same turn, one of a pipeline's: the system tells it something else, or the
+    model before asked for a tool and never saw the result. So may one that is told the same as a model before. And what
+    a program runs between an answer and the next message may be of either.
+    """
+    first, last = _first_model(later[0]), next(_models_before(turn), None)
+    if first is None or last is None or not first.evidence.users or not all(one.agentless for one in (*turn, *later)):
+        return None
+    before = [one.evidence for one in islice(_models_before(turn), MOST_BEFORE)]
+    told = [one for one in before if one.users]
+    said = set(chain.from_iterable(one.evidence.users or () for one in later[0].spans[:MOST_BEFORE]))
+    end, is_answer = turn[-1].spans[-1], last.evidence.answers and not last.evidence.requests
+    if end.tool is not None and is_answer and not last.evidence.asks_in_text and last.end <= end.start:
+        is_cut = all(end.tool.name != request.name for one in before for request in one.requests)
+    elif said.isdisjoint(chain.from_iterable(one.users or () for one in told)):
+        is_cut = bool(last.evidence.requests) or all(one.system != first.evidence.system for one in told)
+    else:
+        is_same = last.evidence.users == first.evidence.users and last.context.user_text == first.context.user_text
+        same = (one for one in told if one.users == first.evidence.users and one.requests)
+        is_cut = is_same or any(one.system != first.evidence.system for one in same)
+    return Doubt("another_task", DoubtedFact.TURNS, (last.ref, first.ref), dialect=first.dialect) if is_cut else None
 
 
 def _ran_within(turn: list[Fragment], fragment: Fragment) -> bool:

@@ -210,7 +210,7 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
     if lists:
         values = _with_lists(values, lists, attributes)
     given_to, said = values
-    ended = _input(given_to) if given else _Input()
+    ended = _input(given_to) if given else _NO_INPUT
     if not given:
         said = [one for one in said if not isinstance(one, str) or _is_transcript(one)]
     requests = _requests(said)
@@ -223,7 +223,7 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
         ended.results,
         ended.continues,
         ended.users,
-        _system_in(given_to, attributes) if ended.users else "",
+        _system_in(given_to, attributes) if ended.users or ended == _NO_INPUT else "",
         ends,
         answers,
         value_digest(wrote) if len(wrote) >= _SHORTEST_ANSWER else "",
@@ -323,6 +323,9 @@ class _Input(NamedTuple):
     may_be_user: bool = False
 
 
+_NO_INPUT = _Input()
+
+
 def _input(given: Sequence[Any]) -> _Input:
     for messages in given:
         end = tuple(model_messages.since_the_model(messages))
@@ -337,7 +340,7 @@ def _input(given: Sequence[Any]) -> _Input:
             for result in message.results
         )
         return _Input(results, continues, users_in(messages) if continues is False else None, may_be_user)
-    return _Input()
+    return _NO_INPUT
 
 
 def _system_in(given: Sequence[Any], attributes: Attributes) -> str:
