@@ -12,22 +12,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from goldspan.mappers.assembly.tool_calls_and_batches import only_status_failed, same_tool
-from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, runner_of, two_outermost_agents
-from goldspan.mappers.assembly.turn_fragments import is_injected
+from goldspan.mappers.assembly.trace_tree import is_agent
+from goldspan.mappers.assembly.turn_doubts import (
+    Contradiction,
+    TreeOf,
+    of_agent_runs,
+    of_conversations,
+    of_session,
+    of_silent_agents,
+    of_turns,
+    of_units,
+)
 from goldspan.mappers.span_facts import (
     NO_EVIDENCE,
     SHAPE,
     RequestEvidence,
     ResultEvidence,
     Role,
-    SpanEvidence,
     SpanFacts,
     ToolFacts,
     ToolRequest,
@@ -36,8 +42,6 @@ from goldspan.mappers.span_facts import (
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.patterns import regex
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Doubt, DoubtedFact, SpanRef, ToolCall
-
-TreeOf = Callable[[SpanFacts], TraceTree]
 
 
 class _Asked(Struct, frozen=True, gc=False):
@@ -65,15 +69,15 @@ def doubts_of(
     telling = [span for span in spans if span.evidence is not NO_EVIDENCE]
     models = [span for span in telling if span.role is Role.MODEL]
     above = tree_of(spans[0]).ancestors(spans[0].span_id) if spans and named_after_trace else ()
-    found = [*_of_session([*telling, *above])] if named_after_trace else []
+    found = [*of_session([*telling, *above])] if named_after_trace else []
     alone = named_after_trace and not found and all(span.role is Role.MODEL for span in spans)
     if not one_turn_id:
-        found += _of_turns(models, tree_of, alone=alone)
-        found += _of_agent_runs(spans, tree_of)
-        found += _of_conversations(models, tree_of)
-        found += _of_units(spans, tree_of)
+        found += of_turns(models, tree_of, alone=alone)
+        found += of_agent_runs(spans, tree_of)
+        found += of_conversations(models, tree_of)
+        found += of_units(spans, tree_of)
     if not calls:
-        found += _of_silent_agents(spans, tree_of, calls_visible=calls_visible)
+        found += of_silent_agents(spans, tree_of, calls_visible=calls_visible)
     found += _of_calls_without_arguments(calls)
     if calls_visible and telling:
         found += _of_calls(calls, spans, telling, tree_of, pseudo_tools)
@@ -88,7 +92,7 @@ def _of_calls(
     telling: Sequence[SpanFacts],
     tree_of: TreeOf,
     pseudo_tools: Collection[str],
-) -> Iterator[_Contradiction]:
+) -> Iterator[Contradiction]:
     models = [span for span in telling if span.role is Role.MODEL]
     asked = _asked(models, tree_of)
     told = asked or _asked([span for span in telling if span.role is Role.AGENT and not calls], tree_of)
@@ -111,18 +115,9 @@ def _executed(spans: Sequence[SpanFacts]) -> dict[SpanRef, SpanFacts]:
     return {span.ref: span for span in spans if span.role is Role.TOOL}
 
 
-class _Contradiction(NamedTuple):
-    """One place where the telemetry contradicts the reading."""
-
-    code: str
-    fact: DoubtedFact
-    spans: Iterable[SpanRef]
-    names: Iterable[str] = ()
-
-
-def _together(found: Iterable[_Contradiction], dialects: Mapping[SpanRef, str]) -> tuple[Doubt, ...]:
+def _together(found: Iterable[Contradiction], dialects: Mapping[SpanRef, str]) -> tuple[Doubt, ...]:
     """Return one doubt for all contradictions of one code, by code."""
-    by_code: dict[str, list[_Contradiction]] = {}
+    by_code: dict[str, list[Contradiction]] = {}
     for one in found:
         by_code.setdefault(one.code, []).append(one)
     doubts: list[Doubt] = []
@@ -158,166 +153,12 @@ def _asked(models: Sequence[SpanFacts], tree_of: TreeOf) -> list[_Asked]:
     return asked
 
 
-# Turns and sessions.
-
-
-def _of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> Iterator[_Contradiction]:
-    """Doubt a turn that holds several messages of a user, or that begins with the results of tools.
-
-    The latter is no contradiction where it stands `alone`: that nothing joins its trace to others is known.
-    """
-    own = [span for span in models if not _is_inside_tool(span, tree_of)]
-    if own and not alone and own[0].evidence.continues and _answers_others(own):
-        yield _Contradiction("begins_with_results", DoubtedFact.TURNS, [own[0].ref])
-    several = next(_several_messages(own), None)
-    if several is not None:
-        yield _Contradiction("several_user_messages", DoubtedFact.TURNS, several)
-        return
-    unclear = [span.ref for span in own[1:] if span.evidence.may_be_user] or list(_injected_once(own))
-    if unclear:
-        yield _Contradiction("several_user_messages", DoubtedFact.TURNS, unclear)
-    yield from _after_an_answer(own, tree_of)
-
-
-def _several_messages(models: Sequence[SpanFacts]) -> Iterator[list[SpanRef]]:
-    """Yield two model calls of which the later was told more by users; a guard is told otherwise by the system.
-
-    What another model wrote is none of a user's messages.
-    """
-    wrote = {span.evidence.wrote for span in models}
-    observed = {span.ref for earlier, span in pairwise(models) if earlier.evidence.asks_in_text}
-    told = [span for span in models if span.evidence.users and span.evidence.users[-1] not in wrote]
-    told = [span for span in told if span.ref not in observed]
-    for index, span in enumerate(told):
-        alike = (one for one in told[index + 1 :] if one.evidence.system == span.evidence.system)
-        yield from ([span.ref, one.ref] for one in alike if _goes_on(span.evidence.users or (), one.evidence))
-
-
-def _injected_once(own: Sequence[SpanFacts]) -> Iterator[SpanRef]:
-    """Yield model calls that are told, behind the result of a tool, what none of the others is: a user may say so.
-
-    A framework says the same again.
-    """
-    told: dict[str, list[SpanRef]] = {}
-    latest: tuple[str, ...] = ()
-    for span in own:
-        users, text = span.evidence.users, span.context.user_text.value
-        if users and users == latest and isinstance(text, str) and is_injected(span, (span,)):
-            told.setdefault(value_digest(text.strip()), []).append(span.ref)
-        latest = users or latest
-    known = {said for span in own for said in span.evidence.users or ()} if told else ()
-    yield from (refs[0] for text, refs in told.items() if len(refs) == 1 and text not in known)
-
-
-def _after_an_answer(own: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
-    """Doubt a turn in which a model answered, and the next of its agent was told something by a user.
-
-    Only where it is not recorded what users said before: else that tells whether it is a new message.
-    """
-    answered: dict[SpanRef | None, SpanFacts] = {}
-    tasks: dict[SpanRef | None, str] = {}
-    for span in own:
-        runner, evidence = runner_of(span, tree_of(span)), span.evidence
-        earlier = answered.get(runner)
-        begins = bool(evidence.system) and evidence.continues is None  # the system alone says what to do
-        is_other = begins and tasks.setdefault(runner, evidence.system) != evidence.system
-        if earlier is not None and evidence.users is None and (evidence.continues is False or is_other):
-            yield _Contradiction("several_user_messages", DoubtedFact.TURNS, [earlier.ref, span.ref])
-            return
-        if evidence.answers and not evidence.requests and not evidence.asks_in_text:
-            answered[runner] = span
-
-
-def _of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
-    """Doubt a turn in which one agent was told different things by a user, one after the other.
-
-    The agent above was told nothing, and calls no model itself: a script may run under its span.
-    """
-    root = spans[0] if is_agent(spans[0]) else next(filter(is_agent, spans), None)
-    if root is None or root.context.user_text is not NO_CONTENT or sum(map(is_agent, spans)) < 3:
-        return
-    two_outermost = tree_of(root).inherited(two_outermost_agents)
-    runs: dict[str, list[SpanFacts]] = {}
-    for span in spans:
-        _, agent = two_outermost(span.span_id) or ("", "")
-        runs.setdefault(agent, []).append(span)
-    if any(span.role is Role.MODEL for span in runs.pop("", ())):
-        return
-    before: dict[str | None, tuple[SpanFacts, str]] = {}
-    for agent, below in runs.items():
-        run = next(span for span in below if span.span_id == agent)
-        told = _told(below)
-        if not told:
-            continue
-        earlier, was_told = before.setdefault(run.agent, (run, told))
-        if told != was_told and earlier.end <= run.start:
-            yield _Contradiction("several_agent_runs", DoubtedFact.TURNS, [earlier.ref, run.ref])
-            return
-
-
-def _of_units(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
-    """Doubt that an agent's run is a turn where other agents run below one span with them, which has an output.
-
-    That span may be the turn: a crew's. It may as well be a program that holds a conversation, if a user's message
-    tells nothing.
-    """
-    first, tree = spans[0], tree_of(spans[0])
-    above = tree.spans.get(tree.top(first.span_id))
-    if first.dialect != SHAPE or above is None or above.role is not None or above.look is None:
-        return
-    if above.look.result_place is None or any(span.evidence.users for span in spans):
-        return
-    if tree.outermost_agents[above.span_id] > 1:
-        yield _Contradiction("within_another_turn", DoubtedFact.TURNS, [first.ref, above.ref])
-
-
-def _told(run: Sequence[SpanFacts]) -> str:
-    """Return a digest of what an agent was told first."""
-    for span in run:
-        if (text := span.context.user_text.value) is not None:
-            return value_digest(text.strip() if isinstance(text, str) else text)
-        if span.evidence.users:
-            return span.evidence.users[0]
-    return ""
-
-
-def _answers_others(own: Sequence[SpanFacts]) -> bool:
-    """Return whether the first model call is given results of calls that no model call of the turn asked for."""
-    asked = {one.call_id for span in own for one in span.evidence.requests}
-    return any(one.call_id not in asked for one in own[0].evidence.results)
-
-
-def _goes_on(earlier: tuple[str, ...], evidence: SpanEvidence) -> bool:
-    """Say whether users said something more. The order of messages is unknown where nothing tells how an input ends."""
-    later = evidence.users or ()
-    begins = later[: len(earlier)] == earlier or (evidence.continues is None and not Counter(earlier) - Counter(later))
-    return len(later) > len(earlier) and begins
-
-
-def _is_inside_tool(span: SpanFacts, tree_of: TreeOf) -> bool:
-    return any(above.role is Role.TOOL for above in tree_of(span).recognised_above(span.span_id))
-
-
-def _of_session(spans: Sequence[SpanFacts]) -> Iterator[_Contradiction]:
-    """Doubt that a turn has no session where one attribute of its spans is named as if it held the session's id."""
-    values: dict[str, set[str]] = {}
-    holders: dict[str, list[SpanRef]] = {}
-    for span in spans:
-        for key, value in span.evidence.sessions:
-            values.setdefault(key, set()).add(value)
-            holders.setdefault(key, []).append(span.ref)
-    for key, found in sorted(values.items()):
-        if len(found) == 1:
-            yield _Contradiction("session_id_unread", DoubtedFact.SESSION, holders[key][:1], [key])
-            return
-
-
 # Calls.
 
 
 def _of_requests(
     calls: Sequence[ToolCall], asked: Sequence[_Asked], spans: Sequence[SpanFacts], pseudo_tools: Collection[str]
-) -> Iterator[_Contradiction]:
+) -> Iterator[Contradiction]:
     """Doubt that all calls were read where a model asked for one that is neither a call nor left out on purpose."""
     ids, left_out = _known_calls(calls, spans)
     unknown = [one for one in asked if one.request.call_id not in ids or not one.request.call_id]
@@ -329,14 +170,14 @@ def _of_requests(
             continue
         taken = next((other for other, count in free.items() if count and same_tool(name, other)), None)
         if taken is None:
-            yield _Contradiction("requested_not_read", DoubtedFact.CALLS, [one.span.ref], [name])
+            yield Contradiction("requested_not_read", DoubtedFact.CALLS, [one.span.ref], [name])
         else:
             free[taken] -= 1
 
 
 def _of_answers(
     calls: Sequence[ToolCall], asked: Sequence[_Asked], spans: Sequence[SpanFacts], models: Sequence[SpanFacts]
-) -> Iterator[_Contradiction]:
+) -> Iterator[Contradiction]:
     """Doubt that all calls were read where a model was shown results of more than were, within the turn."""
     later = [span for span in models if span.start >= models[0].end]
     ids, _ = _known_calls(calls, spans)
@@ -347,10 +188,10 @@ def _of_answers(
     others = sum(is_agent(span) or (span.tool is not None and span.tool.pseudo) for span in spans[1:])
     if len(shown - ids) > others + sum(call.call_id not in shown for call in calls):
         holders = [span for span in later if any(one.call_id not in ids for one in span.evidence.results)]
-        yield _Contradiction("answered_not_read", DoubtedFact.CALLS, [span.ref for span in holders])
+        yield Contradiction("answered_not_read", DoubtedFact.CALLS, [span.ref for span in holders])
 
 
-def _of_calls_without_arguments(calls: Sequence[ToolCall]) -> Iterator[_Contradiction]:
+def _of_calls_without_arguments(calls: Sequence[ToolCall]) -> Iterator[Contradiction]:
     """Doubt calls that may be none: a failure told by a span of its own, `book_error`; the other half of a request.
 
     Nothing is known of their arguments. The clocks of models and tools may differ, so that no request was before them.
@@ -358,18 +199,18 @@ def _of_calls_without_arguments(calls: Sequence[ToolCall]) -> Iterator[_Contradi
     waiting = {call.name for call in calls if call.requested and not call.rejected}
     for call in calls:
         if call.name in waiting and not call.requested and call.capture is Capture.NOT_CAPTURED:
-            yield _Contradiction("read_twice", DoubtedFact.CALLS, call.evidence, [call.name])
+            yield Contradiction("read_twice", DoubtedFact.CALLS, call.evidence, [call.name])
         if call.error and call.name.endswith(("_error", "_exception")) and call.capture is Capture.NOT_CAPTURED:
-            yield _Contradiction("read_twice", DoubtedFact.CALLS, call.evidence, [call.name])
+            yield Contradiction("read_twice", DoubtedFact.CALLS, call.evidence, [call.name])
 
 
-def _of_hand_offs(calls: Sequence[ToolCall]) -> Iterator[_Contradiction]:
+def _of_hand_offs(calls: Sequence[ToolCall]) -> Iterator[Contradiction]:
     """Doubt that a request named like a hand-off is a call where others were executed, or had other tools."""
     if all(call.requested and call.tool_definitions is NO_CONTENT for call in calls):
         return
     for call in calls:
         if call.requested and not call.rejected and call.name.startswith("transfer_to_"):
-            yield _Contradiction("handed_over", DoubtedFact.CALLS, call.evidence, [call.name])
+            yield Contradiction("handed_over", DoubtedFact.CALLS, call.evidence, [call.name])
 
 
 def _are_known(spans: Sequence[SpanFacts]) -> bool:
@@ -383,7 +224,7 @@ def _are_known(spans: Sequence[SpanFacts]) -> bool:
 
 def _of_executions(
     calls: Sequence[ToolCall], asked: Sequence[_Asked], spans: Sequence[SpanFacts]
-) -> Iterator[_Contradiction]:
+) -> Iterator[Contradiction]:
     """Doubt that what ran is a call of its own where models, all of whose answers are known, asked for fewer.
 
     A tool with arguments that no model asked for was run by the program: no contradiction.
@@ -411,58 +252,12 @@ def _of_executions(
             or (call.call_id and made & ids)
             or any(same_tool(name, call.name) for name in names)
         ):
-            yield _Contradiction("executed_not_requested", DoubtedFact.CALLS, call.evidence[:1], [call.name])
-
-
-def _of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf, *, calls_visible: bool) -> Iterator[_Contradiction]:
-    """Doubt a turn without calls whose model was called again, and no answer tells what for, or that ran around others.
-
-    The latter is an agent's span and nothing else, while models or tools of its trace ran that are no part of it.
-    """
-    before: dict[SpanRef | None, SpanFacts] = {}
-    models = [span for span in spans if span.role is Role.MODEL and not tree_of(span).models_around(span.span_id)]
-    for span in models if calls_visible else ():
-        earlier = before.setdefault(runner_of(span, tree_of(span)), span)
-        unknown = earlier.evidence.asks_in_text or not earlier.evidence.answers
-        if earlier.end <= span.start and unknown:
-            yield _Contradiction("called_again", DoubtedFact.CALLS, [earlier.ref, span.ref])
-            return
-    first = spans[0]
-    if not models and all(map(is_agent, spans)) and (within := tree_of(first).ran_within(first)) is not None:
-        yield _Contradiction("others_within", DoubtedFact.TURNS, [first.ref, within.ref])
-
-
-def _of_conversations(models: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[_Contradiction]:
-    """Doubt that one agent's model calls with requests are one turn where their histories begin and end differently.
-
-    A history that is trimmed or summarised on the way begins anew, and ends with the same message of the user.
-    """
-    before: dict[SpanRef | None, SpanFacts] = {}
-    handed_on: set[str] | None = None
-    for span in models:
-        ends = span.evidence.first_and_last_user
-        if not span.evidence.requests or not ends:
-            continue
-        earlier = before.setdefault(runner_of(span, tree_of(span)), span)
-        if not set(ends).isdisjoint(earlier.evidence.first_and_last_user):
-            continue
-        handed_on = set(_handed_on(models)) if handed_on is None else handed_on
-        if handed_on.isdisjoint(ends):
-            yield _Contradiction("several_conversations", DoubtedFact.TURNS, [earlier.ref, span.ref])
-            return
-
-
-def _handed_on(models: Sequence[SpanFacts]) -> Iterator[str]:
-    """Yield digests of what models answered, or passed to tools: another agent is told it as if by a user."""
-    yield from (span.evidence.wrote for span in models if span.evidence.wrote)
-    asked = (request.arguments.raw for span in models if span.model is not None for request in span.model.requests)
-    for arguments in filter(is_mapping, asked):
-        yield from (value_digest(text.strip()) for text in arguments.values() if isinstance(text, str))
+            yield Contradiction("executed_not_requested", DoubtedFact.CALLS, call.evidence[:1], [call.name])
 
 
 def _of_order(
     calls: Sequence[ToolCall], by_id: Mapping[str, _Asked], models: Sequence[SpanFacts]
-) -> Iterator[_Contradiction]:
+) -> Iterator[Contradiction]:
     """Doubt the order of batches where the model that asked for the earlier one was given results of the later one."""
     placed = {call.call_id: call for call in calls if call.call_id and call.batch and not call.rejected}
     asked_by: dict[SpanRef, list[ToolCall]] = {}
@@ -473,19 +268,19 @@ def _of_order(
         last = max(seen, key=lambda call: call.batch or 0, default=None)
         first = min(asked_by.get(span.ref, ()), key=lambda call: call.batch or 0, default=None)
         if first is not None and last is not None and (last.batch or 0) > (first.batch or 0):
-            yield _Contradiction("order_of_results", DoubtedFact.BATCH, [span.ref], [first.name, last.name])
+            yield Contradiction("order_of_results", DoubtedFact.BATCH, [span.ref], [first.name, last.name])
 
 
 def _of_nameless_answers(
     calls: Sequence[ToolCall], models: Sequence[SpanFacts], tree_of: TreeOf
-) -> Iterator[_Contradiction]:
+) -> Iterator[Contradiction]:
     """Doubt that a request was rejected where models were given results without ids of more calls than were read."""
     rejected = [call for call in calls if call.rejected and not call.call_id]
     later = [span for span in models if span.start >= models[0].end and not tree_of(span).models_around(span.span_id)]
     shown = sum(not one.call_id for span in later for one in span.evidence.results)
     if rejected and shown > sum(not call.rejected for call in calls):
         refs = [ref for call in rejected for ref in call.evidence]
-        yield _Contradiction("answered_not_read", DoubtedFact.CALLS, refs, [call.name for call in rejected])
+        yield Contradiction("answered_not_read", DoubtedFact.CALLS, refs, [call.name for call in rejected])
 
 
 def _known_calls(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> tuple[set[str | None], set[str]]:
@@ -503,7 +298,7 @@ def _of_repeats(
     executed: dict[SpanRef, SpanFacts],
     by_id: Mapping[str, _Asked],
     tree_of: TreeOf,
-) -> Iterator[_Contradiction]:
+) -> Iterator[Contradiction]:
     """Doubt that one call was read as two: under two names, or from two spans within each other."""
     made = Counter(call.name for call in calls)
     several = [call for call in calls if made[call.name] > 1]
@@ -517,7 +312,7 @@ def _of_repeats(
         twin = _with_arguments(span.evidence.arguments, waiting)
         if twin is not None:
             waiting.remove(twin)
-            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], [call.name, twin.name])
+            yield Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *twin.evidence], [call.name, twin.name])
             continue
         above = next(tree_of(span).recognised_above(span.span_id), None)
         if above is None or above.role is not Role.TOOL:
@@ -525,12 +320,12 @@ def _of_repeats(
         else:
             outer = _repeated_by(call, of_span.get(above.ref))
         if outer is not None:
-            yield _Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *outer.evidence], [outer.name, call.name])
+            yield Contradiction("read_twice", DoubtedFact.CALLS, [span.ref, *outer.evidence], [outer.name, call.name])
 
 
 def _of_equal_calls(
     calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFacts], by_id: Mapping[str, _Asked]
-) -> Iterator[_Contradiction]:
+) -> Iterator[Contradiction]:
     """Doubt that equal executions or requests are two calls where they have one id, or where one has no result."""
     returned = {(call.name, value_digest(call.arguments)) for call in calls if _is_told(call, executed, result=True)}
     ran: set[tuple[str, str, str]] = set()
@@ -539,7 +334,7 @@ def _of_equal_calls(
         again = bool(call_id) and (call_id, *mark) in ran
         alone = not call.requested and call_id not in by_id and mark in returned
         if again or (alone and _is_told(call, executed, result=False)):
-            yield _Contradiction("read_twice", DoubtedFact.CALLS, call.evidence[:1], [call.name])
+            yield Contradiction("read_twice", DoubtedFact.CALLS, call.evidence[:1], [call.name])
         if call.error is None:  # after a failure a framework may run it again
             ran.add((call_id, *mark))
 
@@ -603,7 +398,7 @@ def _of_arguments(
     executed: dict[SpanRef, SpanFacts],
     asked: Sequence[_Asked],
     by_id: Mapping[str, _Asked],
-) -> Iterator[_Contradiction]:
+) -> Iterator[Contradiction]:
     """Doubt arguments that were not read though they are recorded, or that are nothing of what the model asked for."""
     asked_by_name: dict[str, list[_Asked]] = {}
     for one in asked:
@@ -615,32 +410,32 @@ def _of_arguments(
             [ask] = asked_by_name[call.name]
         yield from _of_arguments_of(call, ask if ask is not None and ask.request.names else None, executed)
         if ask is None and call.dialect == SHAPE and _are_texts_of_values(call, asked):
-            yield _Contradiction("arguments_as_texts", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
+            yield Contradiction("arguments_as_texts", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
 
 
 def _of_arguments_of(
     call: ToolCall, ask: _Asked | None, executed: Mapping[SpanRef, SpanFacts]
-) -> Iterator[_Contradiction]:
+) -> Iterator[Contradiction]:
     """Doubt the arguments of one call, given the request for it that has arguments."""
     if call.capture in (Capture.NOT_CAPTURED, Capture.UNPARSABLE):
         holders = [ref for ref in call.evidence if ref in executed and executed[ref].evidence.arguments]
         if ask is not None:
-            yield _Contradiction("arguments_in_request", DoubtedFact.ARGUMENTS, [ask.span.ref], [call.name])
+            yield Contradiction("arguments_in_request", DoubtedFact.ARGUMENTS, [ask.span.ref], [call.name])
         elif holders and (call.capture is Capture.NOT_CAPTURED or call.dialect == SHAPE):
-            yield _Contradiction("arguments_on_span", DoubtedFact.ARGUMENTS, holders, [call.name])
+            yield Contradiction("arguments_on_span", DoubtedFact.ARGUMENTS, holders, [call.name])
     elif call.capture is Capture.CAPTURED:
         yield from _of_read_arguments(call, ask)
 
 
-def _of_read_arguments(call: ToolCall, ask: _Asked | None) -> Iterator[_Contradiction]:
+def _of_read_arguments(call: ToolCall, ask: _Asked | None) -> Iterator[Contradiction]:
     own = call.arguments or {}
     if ask is None:
         if _is_envelope(own):
-            yield _Contradiction("arguments_in_envelope", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
+            yield Contradiction("arguments_in_envelope", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
         return
     if own.keys().isdisjoint(ask.request.names):
         holders = [ask.span.ref, *call.evidence[:1]]
-        yield _Contradiction("other_arguments", DoubtedFact.ARGUMENTS, holders, [call.name])
+        yield Contradiction("other_arguments", DoubtedFact.ARGUMENTS, holders, [call.name])
 
 
 def _is_envelope(arguments: Mapping[str, object]) -> bool:
@@ -664,7 +459,7 @@ def _are_texts_of_values(call: ToolCall, asked: Sequence[_Asked]) -> bool:
 
 def _of_batches(
     calls: Sequence[ToolCall], by_id: Mapping[str, _Asked], spans: Sequence[SpanFacts]
-) -> Iterator[_Contradiction]:
+) -> Iterator[Contradiction]:
     """Doubt batches that divide what one response asked for, or join what several did (R8)."""
     yield from _of_steps(calls, spans)
     responses = _responses(by_id, spans)
@@ -678,11 +473,11 @@ def _of_batches(
         batch, other = batches.setdefault(response, call.batch), first_of.setdefault(call.batch, response)
         if batch != call.batch or other != response:
             before = named.get(batch if batch != call.batch else call.batch, call.name)
-            yield _Contradiction("batch_of_request", DoubtedFact.BATCH, [response[0], other[0]], [before, call.name])
+            yield Contradiction("batch_of_request", DoubtedFact.BATCH, [response[0], other[0]], [before, call.name])
         named.setdefault(call.batch, call.name)
 
 
-def _of_steps(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> Iterator[_Contradiction]:
+def _of_steps(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:
     """Doubt that calls ran one after the other which a step of an agent, around its model, has in one answer."""
     steps = [span for span in spans[1:] if span.dialect == SHAPE and span.role is Role.AGENT]
     placed = {call.call_id: call for call in calls if call.call_id and not call.rejected} if steps else {}
@@ -690,7 +485,7 @@ def _of_steps(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> Iterator
         at_once = [placed[one.call_id] for one in span.evidence.requests if not one.response and one.call_id in placed]
         if len({call.batch for call in at_once}) > 1:
             names = [call.name for call in at_once]
-            yield _Contradiction("batch_of_request", DoubtedFact.BATCH, [span.ref], names)
+            yield Contradiction("batch_of_request", DoubtedFact.BATCH, [span.ref], names)
 
 
 def _responses(by_id: Mapping[str, _Asked], spans: Sequence[SpanFacts]) -> dict[str, tuple[SpanRef, int]]:
@@ -716,7 +511,7 @@ def _shown_results(models: Sequence[SpanFacts]) -> dict[str, tuple[ResultEvidenc
 
 def _of_failures(
     calls: Sequence[ToolCall], executed: dict[SpanRef, SpanFacts], models: Sequence[SpanFacts]
-) -> Iterator[_Contradiction]:
+) -> Iterator[Contradiction]:
     """Doubt a success whose result is an error, and a failure that another call's status and its own result deny."""
     shown = _shown_results(models)
     for call in calls:
@@ -728,9 +523,9 @@ def _of_failures(
         if call.error is None:
             says = [*_naming_error(own), *((holder,) if seen and holder is not None else ())]
             if says:
-                yield _Contradiction("result_is_error", DoubtedFact.FAILURE, says, [call.name])
+                yield Contradiction("result_is_error", DoubtedFact.FAILURE, says, [call.name])
         elif not seen and only_status_failed(own):
-            yield _Contradiction("failed_with_result", DoubtedFact.FAILURE, [one.ref for one in own], [call.name])
+            yield Contradiction("failed_with_result", DoubtedFact.FAILURE, [one.ref for one in own], [call.name])
 
 
 def _naming_error(spans: Sequence[SpanFacts]) -> Iterator[SpanRef]:

@@ -1,0 +1,222 @@
+"""Where turns begin and end, and of which session they are, held against what their spans say by content alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, runner_of, two_outermost_agents
+from goldspan.mappers.assembly.turn_fragments import is_injected
+from goldspan.mappers.span_facts import SHAPE, Role, SpanEvidence, SpanFacts, value_digest
+from goldspan.scoring.json_values import is_mapping
+from goldspan.scoring.sessions import NO_CONTENT, DoubtedFact, SpanRef
+
+TreeOf = Callable[[SpanFacts], TraceTree]
+
+
+class Contradiction(NamedTuple):
+    """One place where the telemetry contradicts the reading."""
+
+    code: str
+    fact: DoubtedFact
+    spans: Iterable[SpanRef]
+    names: Iterable[str] = ()
+
+
+def of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> Iterator[Contradiction]:
+    """Doubt a turn that holds several messages of a user, or that begins with the results of tools.
+
+    The latter is no contradiction where it stands `alone`: that nothing joins its trace to others is known.
+    """
+    own = [span for span in models if not _is_inside_tool(span, tree_of)]
+    if own and not alone and own[0].evidence.continues and _answers_others(own):
+        yield Contradiction("begins_with_results", DoubtedFact.TURNS, [own[0].ref])
+    several = next(_several_messages(own), None)
+    if several is not None:
+        yield Contradiction("several_user_messages", DoubtedFact.TURNS, several)
+        return
+    unclear = [span.ref for span in own[1:] if span.evidence.may_be_user] or list(_injected_once(own))
+    if unclear:
+        yield Contradiction("several_user_messages", DoubtedFact.TURNS, unclear)
+    yield from _after_an_answer(own, tree_of)
+
+
+def _several_messages(models: Sequence[SpanFacts]) -> Iterator[list[SpanRef]]:
+    """Yield two model calls of which the later was told more by users; a guard is told otherwise by the system.
+
+    What another model wrote is none of a user's messages.
+    """
+    wrote = {span.evidence.wrote for span in models}
+    observed = {span.ref for earlier, span in pairwise(models) if earlier.evidence.asks_in_text}
+    told = [span for span in models if span.evidence.users and span.evidence.users[-1] not in wrote]
+    told = [span for span in told if span.ref not in observed]
+    for index, span in enumerate(told):
+        alike = (one for one in told[index + 1 :] if one.evidence.system == span.evidence.system)
+        yield from ([span.ref, one.ref] for one in alike if _goes_on(span.evidence.users or (), one.evidence))
+
+
+def _injected_once(own: Sequence[SpanFacts]) -> Iterator[SpanRef]:
+    """Yield model calls that are told, behind the result of a tool, what none of the others is: a user may say so.
+
+    A framework says the same again.
+    """
+    told: dict[str, list[SpanRef]] = {}
+    latest: tuple[str, ...] = ()
+    for span in own:
+        users, text = span.evidence.users, span.context.user_text.value
+        if users and users == latest and isinstance(text, str) and is_injected(span, (span,)):
+            told.setdefault(value_digest(text.strip()), []).append(span.ref)
+        latest = users or latest
+    known = {said for span in own for said in span.evidence.users or ()} if told else ()
+    yield from (refs[0] for text, refs in told.items() if len(refs) == 1 and text not in known)
+
+
+def _after_an_answer(own: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradiction]:
+    """Doubt a turn in which a model answered, and the next of its agent was told something by a user.
+
+    Only where it is not recorded what users said before: else that tells whether it is a new message.
+    """
+    answered: dict[SpanRef | None, SpanFacts] = {}
+    tasks: dict[SpanRef | None, str] = {}
+    for span in own:
+        runner, evidence = runner_of(span, tree_of(span)), span.evidence
+        earlier = answered.get(runner)
+        begins = bool(evidence.system) and evidence.continues is None  # the system alone says what to do
+        is_other = begins and tasks.setdefault(runner, evidence.system) != evidence.system
+        if earlier is not None and evidence.users is None and (evidence.continues is False or is_other):
+            yield Contradiction("several_user_messages", DoubtedFact.TURNS, [earlier.ref, span.ref])
+            return
+        if evidence.answers and not evidence.requests and not evidence.asks_in_text:
+            answered[runner] = span
+
+
+def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradiction]:
+    """Doubt a turn in which one agent was told different things by a user, one after the other.
+
+    The agent above was told nothing, and calls no model itself: a script may run under its span.
+    """
+    root = spans[0] if is_agent(spans[0]) else next(filter(is_agent, spans), None)
+    if root is None or root.context.user_text is not NO_CONTENT or sum(map(is_agent, spans)) < 3:
+        return
+    two_outermost = tree_of(root).inherited(two_outermost_agents)
+    runs: dict[str, list[SpanFacts]] = {}
+    for span in spans:
+        _, agent = two_outermost(span.span_id) or ("", "")
+        runs.setdefault(agent, []).append(span)
+    if any(span.role is Role.MODEL for span in runs.pop("", ())):
+        return
+    before: dict[str | None, tuple[SpanFacts, str]] = {}
+    for agent, below in runs.items():
+        run = next(span for span in below if span.span_id == agent)
+        told = _told(below)
+        if not told:
+            continue
+        earlier, was_told = before.setdefault(run.agent, (run, told))
+        if told != was_told and earlier.end <= run.start:
+            yield Contradiction("several_agent_runs", DoubtedFact.TURNS, [earlier.ref, run.ref])
+            return
+
+
+def of_units(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradiction]:
+    """Doubt that an agent's run is a turn where other agents run below one span with them, which has an output.
+
+    That span may be the turn: a crew's. It may as well be a program that holds a conversation, if a user's message
+    tells nothing.
+    """
+    first, tree = spans[0], tree_of(spans[0])
+    above = tree.spans.get(tree.top(first.span_id))
+    if first.dialect != SHAPE or above is None or above.role is not None or above.look is None:
+        return
+    if above.look.result_place is None or any(span.evidence.users for span in spans):
+        return
+    if tree.outermost_agents[above.span_id] > 1:
+        yield Contradiction("within_another_turn", DoubtedFact.TURNS, [first.ref, above.ref])
+
+
+def _told(run: Sequence[SpanFacts]) -> str:
+    """Return a digest of what an agent was told first."""
+    for span in run:
+        if (text := span.context.user_text.value) is not None:
+            return value_digest(text.strip() if isinstance(text, str) else text)
+        if span.evidence.users:
+            return span.evidence.users[0]
+    return ""
+
+
+def _answers_others(own: Sequence[SpanFacts]) -> bool:
+    """Return whether the first model call is given results of calls that no model call of the turn asked for."""
+    asked = {one.call_id for span in own for one in span.evidence.requests}
+    return any(one.call_id not in asked for one in own[0].evidence.results)
+
+
+def _goes_on(earlier: tuple[str, ...], evidence: SpanEvidence) -> bool:
+    """Say whether users said something more. The order of messages is unknown where nothing tells how an input ends."""
+    later = evidence.users or ()
+    begins = later[: len(earlier)] == earlier or (evidence.continues is None and not Counter(earlier) - Counter(later))
+    return len(later) > len(earlier) and begins
+
+
+def _is_inside_tool(span: SpanFacts, tree_of: TreeOf) -> bool:
+    return any(above.role is Role.TOOL for above in tree_of(span).recognised_above(span.span_id))
+
+
+def of_session(spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:
+    """Doubt that a turn has no session where one attribute of its spans is named as if it held the session's id."""
+    values: dict[str, set[str]] = {}
+    holders: dict[str, list[SpanRef]] = {}
+    for span in spans:
+        for key, value in span.evidence.sessions:
+            values.setdefault(key, set()).add(value)
+            holders.setdefault(key, []).append(span.ref)
+    for key, found in sorted(values.items()):
+        if len(found) == 1:
+            yield Contradiction("session_id_unread", DoubtedFact.SESSION, holders[key][:1], [key])
+            return
+
+
+def of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf, *, calls_visible: bool) -> Iterator[Contradiction]:
+    """Doubt a turn without calls whose model was called again, and no answer tells what for, or that ran around others.
+
+    The latter is an agent's span and nothing else, while models or tools of its trace ran that are no part of it.
+    """
+    before: dict[SpanRef | None, SpanFacts] = {}
+    models = [span for span in spans if span.role is Role.MODEL and not tree_of(span).models_around(span.span_id)]
+    for span in models if calls_visible else ():
+        earlier = before.setdefault(runner_of(span, tree_of(span)), span)
+        unknown = earlier.evidence.asks_in_text or not earlier.evidence.answers
+        if earlier.end <= span.start and unknown:
+            yield Contradiction("called_again", DoubtedFact.CALLS, [earlier.ref, span.ref])
+            return
+    first = spans[0]
+    if not models and all(map(is_agent, spans)) and (within := tree_of(first).ran_within(first)) is not None:
+        yield Contradiction("others_within", DoubtedFact.TURNS, [first.ref, within.ref])
+
+
+def of_conversations(models: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradiction]:
+    """Doubt that one agent's model calls with requests are one turn where their histories begin and end differently.
+
+    A history that is trimmed or summarised on the way begins anew, and ends with the same message of the user.
+    """
+    before: dict[SpanRef | None, SpanFacts] = {}
+    handed_on: set[str] | None = None
+    for span in models:
+        ends = span.evidence.first_and_last_user
+        if not span.evidence.requests or not ends:
+            continue
+        earlier = before.setdefault(runner_of(span, tree_of(span)), span)
+        if not set(ends).isdisjoint(earlier.evidence.first_and_last_user):
+            continue
+        handed_on = set(_handed_on(models)) if handed_on is None else handed_on
+        if handed_on.isdisjoint(ends):
+            yield Contradiction("several_conversations", DoubtedFact.TURNS, [earlier.ref, span.ref])
+            return
+
+
+def _handed_on(models: Sequence[SpanFacts]) -> Iterator[str]:
+    """Yield digests of what models answered, or passed to tools: another agent is told it as if by a user."""
+    yield from (span.evidence.wrote for span in models if span.evidence.wrote)
+    asked = (request.arguments.raw for span in models if span.model is not None for request in span.model.requests)
+    for arguments in filter(is_mapping, asked):
+        yield from (value_digest(text.strip()) for text in arguments.values() if isinstance(text, str))
