@@ -172,7 +172,6 @@ class CallRules(Struct, frozen=True, gc=False):
         return Pair(bounds.lowest, False, successful, bounds.highest - bounds.lowest, right)  # noqa: FBT003
 
     def _pair_unread(self, *, successful: bool) -> Pair:
-        """Return the pair with a call whose arguments were not read."""
         pair = _UNKNOWN if self.arguments or self.extra_arguments_count else _PERFECT
         return pair if successful else replace(pair, successful=False)
 
@@ -474,7 +473,6 @@ def _earlier(argument: ExpectedArgument, call: ToolCall, context: CallContext) -
 
 @lru_cache(maxsize=4096)
 def _known_verdict(points: Fraction | int, total: Fraction | int, how: str) -> Verdict:
-    """Return the verdict on a call whose arguments are known."""
     right = share(points, total)
     return PASSED if right is ONE else Verdict(ZERO if how == "all" else right, Label.FAIL)
 

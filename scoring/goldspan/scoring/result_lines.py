@@ -467,7 +467,6 @@ def html_of_result(result: Readable) -> str:
 
 
 def _call_rows(session: str, turn: TurnResult) -> list[tuple[str, ...]]:
-    """Return the table rows of a turn: a row for each call, or a row for a turn without calls."""
     head = (session, turn_name(turn))
     if not turn.calls and not turn.unexpected_calls:
         return [(*head, "", *_label_and_score(turn.verdict), explain(turn))]

@@ -510,7 +510,6 @@ def _remarks(turn: TurnResult) -> Iterator[str]:
 
 
 def _explains_failure(difference: Difference | None, verdict: Verdict) -> Difference | None:
-    """Return the difference if it is why something failed."""
     failed = verdict.label is Label.FAIL and difference is not None and difference.lowers_score
     return difference if failed else None
 

@@ -392,6 +392,5 @@ def _instrumentations(diagnosis: Diagnosis, environ: Mapping[str, str]) -> None:
 
 
 def _advice_for(distribution: str) -> tuple[str, Advice] | None:
-    """Return the dialect that reads what a distribution writes, and what its users switch on."""
     every = ((dialect, one) for dialect, advice in built_in_advice().items() for one in advice)
     return next((pair for pair in every if any(fnmatchcase(distribution, own) for own in pair[1].distributions)), None)

@@ -46,7 +46,6 @@ _GZIP = b"\x1f\x8b"
 
 class _WholeSentences(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands with their whole first sentences."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, one.get_short_help_str(1_000)) for name, one in sorted(self.commands.items())])

@@ -188,7 +188,6 @@ class MetricEmitter:
             _count(counts, counter, {**point, by: instrument.name}, evaluated_span(evaluation.target))
 
     def _points_of(self, evaluation: Evaluation) -> Iterator[tuple[names.Instrument, PointAttributes]]:
-        """Yield the instruments that an evaluation counts for, each with its point."""
         metric, tool = evaluation.metric, tool_name(evaluation.detail)
         key = names.names_of(metric)
         service, known = evaluation.resource.service_name, self.known_names

@@ -200,7 +200,6 @@ def _span_link(link: Link) -> bytes:
 
 
 def _ids(context: SpanContext) -> bytes:
-    """Return the ids as a span and a link have them."""
     trace_id = context.trace_id
     return _IDS.pack(0x0A, 16, trace_id >> 64, trace_id & _64_BITS, 0x12, 8, context.span_id)
 
@@ -255,14 +254,12 @@ def _log_left_out(key: str, kind: str, error: str) -> None:
 
 @lru_cache(_KEPT)
 def _before(tag: bytes, key: str, size: int) -> bytes:
-    """Return what comes before an `AnyValue` in a `KeyValue` with this tag."""
     start = encoded_field(b"\x0a", _text(key)) + b"\x12" + varint(size)
     return tag + varint(len(start) + size) + start
 
 
 @lru_cache(_KEPT)
 def _before_text(tag: bytes, key: str, size: int) -> bytes:
-    """Return what comes before a text."""
     start = b"\x0a" + varint(size)
     return _before(tag, key, len(start) + size) + start
 
@@ -440,7 +437,6 @@ class _Points:
         return len(self._points)
 
     def add(self, value: float, attributes: Mapping[str, Any] | None, context: Context | None, bucket: int) -> _Point:
-        """Add to a sum, and return its point."""
         key = tuple(attributes.items()) if attributes else ()
         point = self._points.get(key)
         if point is None and len(self._points) >= MAX_POINTS:

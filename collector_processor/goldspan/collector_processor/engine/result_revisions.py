@@ -115,7 +115,6 @@ class _RunEvaluations:
             yield self.evaluation(Level.CALL, call, _place_of_call(actual, key, place))
 
     def of_metric_calls(self, metric: MetricResult, turn: MetricTurn, place: _Place) -> Iterator[Evaluation]:
-        """Yield the evaluations of the calls that an additional metric judges."""
         for one in turn.calls:
             key = f"actual:{_span_or_index(one.call, one.call_index)}"
             yield self.evaluation(Level.CALL, one, _place_of_call(one.call, key, place), metric)

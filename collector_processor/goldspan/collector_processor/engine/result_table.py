@@ -162,7 +162,6 @@ def evaluation_rows(evaluation: Evaluation, *, include_values: bool = False) -> 
 
 
 def _row(evaluation: Evaluation) -> ResultRow:
-    """Return what the rows of an evaluation have in common."""
     target = evaluation.target
     return _EMPTY._replace(
         level=evaluation.level.value,

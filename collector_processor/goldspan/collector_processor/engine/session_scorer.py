@@ -356,7 +356,6 @@ class SessionScorer:
         return kept
 
     def _runs(self, kept: _KeptSession) -> list[Session]:
-        """Return the runs of a session from its complete turns."""
         runs: list[Session] = []
         before, kept.split = kept.split, {}
         for _, session in kept.turns.runs():

@@ -448,7 +448,6 @@ class GatewayPipeline:
         self._queue.put(_nothing)
 
     def _note_deliveries(self) -> None:
-        """Note what was delivered, and commit that soon."""
         now = self._now()
         self._noted |= bool(self._delivery_results) and self._journal is not None
         while self._delivery_results:

@@ -270,7 +270,6 @@ def _of_one_run(value: JsonValue, where: ValuePath) -> Iterator[_Found]:
 
 
 def _are_ids(values: Sequence[JsonValue]) -> bool:
-    """Whether values are many texts with digits."""
     return len(values) >= _MANY_VALUES and all(isinstance(one, str) and any(map(str.isdigit, one)) for one in values)
 
 
@@ -394,7 +393,6 @@ def _steps(
 
 
 def _character(*tokens: str) -> str | None:
-    """Return a character that all of these match."""
     own = "".join(tokens) + _EXAMPLES
     return next((one for one in own if all(fnmatchcase(one, token) for token in tokens)), None)
 

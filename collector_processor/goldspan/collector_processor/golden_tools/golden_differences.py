@@ -364,7 +364,6 @@ def _user_of(expected: GoldenTurn | None, actual: Turn | None) -> str | None:
 
 
 def _changes_of_calls(at: Change, golden: Golden, expected: GoldenTurn | None, result: TurnResult) -> Iterator[Change]:
-    """Yield how the calls of a turn differ from the expected ones."""
     pairs = [_pair(call) for call in result.calls if call.aligned]
     missing: list[ExpectedCall] = []
     for call in result.calls:
@@ -589,7 +588,6 @@ def as_markdown(changes: Sequence[Change], notes: Sequence[str] = ()) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape what Markdown or HTML would take for markup."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", text)
 
 

@@ -177,7 +177,6 @@ def _exercise(tools: dict[str, ToolCoverage], golden: Golden) -> None:
 
 
 def _values_of(expected: JsonValue) -> Iterator[JsonValue]:
-    """Yield the values that an expected value names."""
     names = dollar_keys(expected) if is_mapping(expected) else ()
     if not names:
         yield expected

@@ -389,7 +389,6 @@ class SpanPipeline:
                 self._telemetry.failure("export", error)
 
     def _export_collected(self) -> None:
-        """Export what was collected for the end."""
         self.collects = False
         spans = self._collected
         self._collected = []

@@ -218,7 +218,6 @@ class TraceFilter:
         return to_read, to_hold
 
     def _is_known(self, trace_id: str) -> bool:
-        """Whether the engine knows a trace, or did."""
         return self._store.trace(trace_id) is not None or self._store.tombstone_has(trace_id, "") is not None
 
     def _wait_for_session(

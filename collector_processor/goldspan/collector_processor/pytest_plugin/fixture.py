@@ -102,7 +102,6 @@ class _Source(NamedTuple):
 
     @property
     def golden(self) -> Golden | None:
-        """The golden with the name."""
         return next((golden for golden in self.goldens.goldens if golden.key == self.name), None)
 
 
@@ -411,7 +410,6 @@ def _scorer(
     preset: str | Mapping[str, Any] | None,
     metrics: Iterable[MetricSource],
 ) -> tuple[Scorer, Decimal | None]:
-    """Return the scorer, and the threshold that goldens get."""
     override = None if criterion is None else Criterion.parse(criterion)
     least = None if threshold is None else Criterion.parse({"threshold": threshold}).threshold
     if override is not None and least is not None:

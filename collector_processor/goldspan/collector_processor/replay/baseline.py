@@ -147,7 +147,6 @@ def _pairs(document: ScoredRun, result: ScoringResult) -> Iterator[tuple[str, Se
 def _found_again(
     document: ScoredRun,
 ) -> tuple[Mapping[_GoldenKey, list[ScoredSession]], Mapping[tuple[_GoldenKey, str, int], ScoredSession]]:
-    """Return the sessions of before by golden, and by golden, id and run."""
     by_golden: defaultdict[_GoldenKey, list[ScoredSession]] = defaultdict(list)
     by_run: dict[tuple[_GoldenKey, str, int], ScoredSession] = {}
     runs: Counter[tuple[_GoldenKey, str]] = Counter()

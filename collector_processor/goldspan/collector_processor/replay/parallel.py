@@ -308,7 +308,6 @@ _Index = dict[str, tuple[int, int]]
 
 
 def _session(value: str) -> str:
-    """Return the name of a session beside those of traces."""
     return f"session {value}"
 
 

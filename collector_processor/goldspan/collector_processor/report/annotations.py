@@ -110,5 +110,4 @@ def _workflow_command(one: Annotation) -> str:
 
 
 def _escaped(text: str, more: str = "") -> str:
-    """Escape what would end a command, or a property of it."""
     return "".join(f"%{ord(char):02X}" if char in f"%\r\n{more}" else char for char in text)

@@ -207,7 +207,6 @@ class _Mistakes:
         self.sessions = sum(bool(session.mistakes) for session in sessions)
 
     def shown(self) -> Iterator[_ToolMistakes]:
-        """Yield the tools with the mistakes that can be chosen."""
         for tool, count in self._tools:
             known = sorted(self._by_tool[tool].values(), key=lambda one: -self.counts[one.name])
             if mistakes := [one for one in known if one.name in self.ids]:
@@ -219,7 +218,6 @@ class _Mistakes:
         yield from ((one, one) for one in (*self.ids.values(), *self._tool_ids.values()))
 
     def classes(self, sessions: Iterable[phrases.SessionWords]) -> str:
-        """Return the classes of the mistakes that these sessions have."""
         found = (one for session in sessions for one in session.mistakes)
         names = (name for one in found for name in (self._tool_ids.get(one.tool), self.ids.get(one.name)) if name)
         return "".join(f" {name}" for name in dict.fromkeys(names))

@@ -497,7 +497,6 @@ class _GuardedProtocol(HttpToolsProtocol):
             super().shutdown()
 
     def abort(self) -> None:
-        """Close the connection without a response."""
         self.deadline = self.write_deadline = float("inf")
         self.transport.abort()
 

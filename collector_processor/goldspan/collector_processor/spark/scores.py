@@ -307,11 +307,9 @@ class _StateTable:
     one: str  # of the rows that are the same in these columns the newest stands; empty: all rows stand
 
     def write(self, rows: DataFrame, now: float) -> None:
-        """Write the rows of this micro-batch, those of an earlier attempt are replaced."""
         self._write(rows.selectExpr("*", f"{self.batch}L as came", f"{now!r}D as at"), f"{_BATCH}{self.batch}")
 
     def written(self) -> DataFrame:
-        """Return the rows of this micro-batch."""
         return self._read([f"{_BATCH}{self.batch}"])
 
     def with_keys_of(self, table: _StateTable) -> DataFrame:

@@ -73,7 +73,6 @@ class _Session:
     """Results as they were given first, by their span. None: its rows were read, and it was not scored since."""
 
     def find(self, place: _Place) -> _KeptFragment | None:
-        """Return a fragment."""
         trace_id, root = place
         return self.by_trace.get(trace_id, {}).get(root)
 
@@ -108,7 +107,6 @@ class _Session:
         return True
 
     def part(self, trace_id: str) -> SessionPart | None:
-        """Return what a trace holds of the session."""
         kept = self.by_trace.get(trace_id, {}).values()
         fragments = [one.fragment for one in kept]
         return SessionPart(self.state.id, trace_id, fragments, any(one.incomplete for one in kept)) if kept else None
@@ -122,7 +120,6 @@ class _Session:
         self.spans, self.size, self.incomplete, self.first_given = 0, _OVERHEAD, False, None
 
     def scored(self, changes: Iterable[Evaluation]) -> None:
-        """Note the results that scoring changed."""
         if self.first_given is None:
             self.first_given, changes = {}, self.state.results_now()
         for evaluation in changes:

@@ -181,7 +181,6 @@ class StreamServer:
 
     @property
     def _foreign_scores(self) -> ForeignScores | None:
-        """What removes the scores of clients, unless they are trusted."""
         context = self._context
         return None if self._settings.trust_scores else ForeignScores.of(context.goldens, context.settings.scorer)
 
@@ -353,7 +352,6 @@ class _AdminThread:
         _logger.info("listening", extra={"server": "admin", "address": address})
 
     def stop(self) -> None:
-        """Stop to listen."""
         if self._server.port:
             asyncio.run_coroutine_threadsafe(self._server.stop(1.0), self._loop).result(5)
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -561,6 +561,5 @@ def _size(group: SpanGroup) -> int:
 
 
 def _requests(groups: Sequence[SpanGroup]) -> Iterator[Traces]:
-    """Yield requests with these spans."""
     for some in chunks(groups, _size):
         yield Traces(join_request(some))

@@ -361,7 +361,6 @@ class _File:
             self._unusable = str(error)
 
     def _further_values(self, file: IO[bytes], part: FileRange, loads: Loads) -> Iterator[tuple[object, str]]:
-        """Yield what is in a range that is not the first of its file."""
         stream = compression.ByteSource(RangeStream(file, part.start, part.size).read, self._broken).buffered()
         if part.framing is not None:
             yield from self._messages(Frames(stream, part.framing, part.start), loads)

@@ -246,7 +246,6 @@ def _flat(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fields(columns: Collection[str]) -> dict[str, str]:
-    """Return the column of each field that the table has."""
     known = {name.replace("_", "").replace(".", "").lower(): name for name in columns}
     found = {field: next((known[name] for name in names if name in known), None) for field, names in _COLUMNS.items()}
     return {field: name for field, name in found.items() if name is not None}

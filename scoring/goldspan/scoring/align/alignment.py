@@ -160,7 +160,6 @@ class _Table:
         self._known: list[dict[int, Pair | None]] = [{} for _ in expected]
 
     def positions(self, columns: Sequence[int]) -> dict[str, list[int]]:
-        """Return the positions of the columns with each name."""
         found: dict[str, list[int]] = {}
         for position, column in enumerate(columns):
             found.setdefault(self.actual[column], []).append(position)
@@ -200,7 +199,6 @@ class _Table:
         return any(pair is not None and (pair.score, pair.argument_score) > most for pair in pairs)
 
     def pairs(self, row: int, positions: Sequence[int], columns: Sequence[int]) -> list[tuple[int, Pair]]:
-        """Return the pairs of a row with the columns at some positions."""
         known, scorer = self._known[row], self._pair_scorer
         pairs: list[tuple[int, Pair]] = []
         for position in positions:

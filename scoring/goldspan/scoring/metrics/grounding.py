@@ -60,7 +60,6 @@ class _RunningGrounding(RunningScore):
             _recent.keep(self, 0 if self._context is None else self._context.size)
 
     def forget_context(self) -> None:
-        """Forget what was said; scores are kept."""
         self._context = None
 
     def _begin(self, session: Session, same: int) -> int:
@@ -191,7 +190,6 @@ def _judged(
 
 
 def _visible(call: ToolCall) -> Mapping[str, Any]:
-    """Return the arguments of a call that are not hidden."""
     arguments = arguments_of(call) or {}
     return {name: value for name, value in arguments.items() if name not in call.argument_captures}
 

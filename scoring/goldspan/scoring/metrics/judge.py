@@ -355,7 +355,6 @@ def _pooled(calls: Sequence[MetricScore], names: Sequence[str]) -> MetricScore:
 
 
 def _not_judged(calls: Sequence[MetricScore]) -> MetricScore:
-    """Return why none of the calls has a score."""
     reason = next((one.reason for one in calls if one.reason not in (None, Reason.NOTHING_EXPECTED)), None)
     return MetricScore(None, REASON_TEXT[reason] if reason else "", reason or Reason.NOTHING_EXPECTED)
 

@@ -251,7 +251,6 @@ class _Message:
         return arguments
 
     def encode(self, value: object, left_out: ConvertedRequest, depth: int) -> bytes:
-        """Return a decoded value as protobuf."""
         return self._new(**self(value, left_out, depth)).SerializeToString()
 
     def encode_text(self, text: _Text, left_out: ConvertedRequest, depth: int) -> bytes:

@@ -283,7 +283,6 @@ def _edge(flat: Sequence[tuple[JsonValue, SeenCall]]) -> str:
 
 
 def _flat(places: Sequence[Place]) -> list[tuple[JsonValue, SeenCall]]:
-    """Return the values of all places, each with its call."""
     return [one for values, calls in places for one in zip(values, calls, strict=True)]
 
 

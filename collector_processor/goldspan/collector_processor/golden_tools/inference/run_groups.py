@@ -113,7 +113,6 @@ def _by_template(session_id: str, template: str) -> _Key:
 
 
 def _escaped(text: str) -> str:
-    """Return a glob that matches this text alone."""
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 

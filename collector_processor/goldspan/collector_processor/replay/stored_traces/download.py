@@ -181,7 +181,6 @@ def download(
 
 
 def _files_of(folder: Path, number: int) -> tuple[Path, Path]:
-    """Return where an answer is kept: with spans, and without."""
     file = folder / f"{number:06}.json"
     return file, file.with_name(f".{file.name}")
 
