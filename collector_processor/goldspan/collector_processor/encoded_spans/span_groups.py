@@ -24,9 +24,10 @@ the span shows that.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -99,6 +100,26 @@ def split_request(body: bytes) -> list[SpanGroup] | None:
         resource: bytes = resource_spans.SerializeToString()
         groups += [SpanGroup(Envelope(resource, scope), spans) for scope, spans in found]
     return [*groups, SpanGroup(LOST, list(request.lost_spans))] if request.lost_spans else groups
+
+
+_Item = TypeVar("_Item")
+
+
+def chunks(
+    items: Iterable[_Item], size: Callable[[_Item], int], most_bytes: int, most: float = math.inf
+) -> Iterator[list[_Item]]:
+    """Yield lists of items, each of so many items and bytes at most; an item that is larger is alone."""
+    some: list[_Item] = []
+    total = 0
+    for item in items:
+        more = size(item)
+        if some and (total + more > most_bytes or len(some) >= most):
+            yield some
+            some, total = [], 0
+        some.append(item)
+        total += more
+    if some:
+        yield some
 
 
 def join_request(groups: Iterable[SpanGroup]) -> bytes:

@@ -20,6 +20,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     KeyScanner,
     SpanGroup,
     TraceSelection,
+    chunks,
     has_scores,
     join_request,
     with_scores,
@@ -433,16 +434,7 @@ def session_hash(session: SessionState) -> int:
 
 
 def _chunks(released: ReleasedSpans) -> Iterator[list[HeldSpan[BodySpan]]]:
-    chunk: list[HeldSpan[BodySpan]] = []
-    size = 0
-    for held in released:
-        if chunk and (len(chunk) >= _MAX_SPANS or size + len(held.span.span) > _MAX_BYTES):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(held)
-        size += len(held.span.span)
-    if chunk:
-        yield chunk
+    return chunks(released, lambda held: len(held.span.span), _MAX_BYTES, _MAX_SPANS)
 
 
 def _refs_by_body(released: ReleasedSpans) -> dict[int, list[SpanRef]]:

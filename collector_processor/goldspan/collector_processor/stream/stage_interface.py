@@ -11,11 +11,11 @@ from __future__ import annotations
 import heapq
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as dataclass_replace
 from hashlib import blake2b
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 from msgspec import Struct
@@ -211,6 +211,8 @@ class DeadLetter(Struct, frozen=True, gc=False):
 Output = ToSession | ToEverySessionPartition | ToEveryTracePartition | Traces | Logs | Results | DeadLetter
 
 
+MAX_BYTES = 400_000
+"""Of a row and of a message, about; a broker takes a megabyte unless it is told otherwise."""
 FORMAT = 1
 """Of messages and rows; those of another format are refused."""
 
@@ -426,23 +428,3 @@ def _decoded(row: bytes) -> list[Any]:
     if not found or found[0] != FORMAT:
         raise ValueError(f"found a row of format {found[0] if found else None}, expected {FORMAT}")
     return found[1:]
-
-
-Item = TypeVar("Item")
-
-_MAX_BYTES = 400_000  # of a row and of a message, about; a broker takes a megabyte unless it is told otherwise
-
-
-def chunks(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Yield lists of items, each as long as one row or message may be; an item that is larger is alone."""
-    some: list[Item] = []
-    total = 0
-    for item in items:
-        more = size(item)
-        if some and total + more > _MAX_BYTES:
-            yield some
-            some, total = [], 0
-        some.append(item)
-        total += more
-    if some:
-        yield some

@@ -39,6 +39,7 @@ from goldspan.collector_processor.encoded_spans.span_groups import (
     SpanGroup,
     TraceSelection,
     by_trace,
+    chunks,
     join_request,
     split_request,
 )
@@ -46,6 +47,7 @@ from goldspan.collector_processor.engine.reading_and_holding import SessionsWith
 from goldspan.collector_processor.engine.trace_machine import TraceMachine, TraceRecords, is_root
 from goldspan.collector_processor.stream.stage_interface import (
     FORMAT,
+    MAX_BYTES,
     DeadLetter,
     DueTimes,
     Output,
@@ -56,7 +58,6 @@ from goldspan.collector_processor.stream.stage_interface import (
     ToEveryTracePartition,
     ToSession,
     Traces,
-    chunks,
     decode_trace_row,
     digest,
     encode_fragment,
@@ -249,7 +250,7 @@ class TraceStage:
         number = self._unread_rows[-1][1] + 1 if self._unread_rows else 0
         since = max(self._now, self._unread.newest)  # the watermark is 0 until it is known
         unsaved, self._unread.unsaved = self._unread.unsaved, []
-        for groups in chunks(unsaved, lambda group: sum(map(len, group.spans)) + len(group.envelope.resource)):
+        for groups in chunks(unsaved, _size, MAX_BYTES):
             self._state.set(_UNREAD + struct.pack(">Q", number), struct.pack(">d", since) + join_request(groups))
             self._unread_rows.append((since, number))
             number += 1
@@ -259,7 +260,7 @@ class TraceStage:
         self._forget_quiet()
 
     def _save_trace(self, trace: _StoredTrace) -> None:
-        for records in chunks(trace.unsaved, lambda record: 1_000 + content_size(record)):
+        for records in chunks(trace.unsaved, lambda record: 1_000 + content_size(record), MAX_BYTES):
             pieces = {piece.digest: piece for record in records for piece in pieces_of(record)}
             new = [piece for digest, piece in pieces.items() if digest not in trace.written]
             trace.written |= pieces.keys()
@@ -498,8 +499,8 @@ class TraceStage:
     ) -> Iterator[ToSession]:
         """Yield the messages to a session: the last changes and the first spans in one, so that it is scored once."""
         key = session.encode("utf-8", "surrogatepass")
-        some_changes = list(chunks(changes, lambda change: len(change[1] or b"")))
-        some_held = [join_request(groups) for groups in chunks(held, _size)]
+        some_changes = list(chunks(changes, lambda change: len(change[1] or b""), MAX_BYTES))
+        some_held = [join_request(groups) for groups in chunks(held, _size, MAX_BYTES)]
         last = [(some_changes.pop(), some_held.pop(0))] if some_changes and some_held else []
         messages = [*((one, b"") for one in some_changes), *last, *(((), one) for one in some_held)]
         for one, spans in messages:
@@ -561,5 +562,5 @@ def _size(group: SpanGroup) -> int:
 
 
 def _requests(groups: Sequence[SpanGroup]) -> Iterator[Traces]:
-    for some in chunks(groups, _size):
+    for some in chunks(groups, _size, MAX_BYTES):
         yield Traces(join_request(some))

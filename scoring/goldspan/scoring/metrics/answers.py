@@ -13,18 +13,18 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from goldspan.scoring.comparison import share
 from goldspan.scoring.grounding.context import KnownBeforeCall, SessionContext, local_days
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin
 from goldspan.scoring.grounding.origins import OriginFinder
 from goldspan.scoring.grounding.quantities import CENT, Computed, as_number
-from goldspan.scoring.json_values import counted
 from goldspan.scoring.messages import as_text
+from goldspan.scoring.metrics.call_scores import SHOWN, Judgement, score_of, total_of
 from goldspan.scoring.patterns import regex
 from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
-from goldspan.scoring.verdict import REASON_TEXT, MetricScore, Range, Reason
+from goldspan.scoring.verdict import MetricScore, Range, Reason
 
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _VALUES = regex(
@@ -66,36 +66,12 @@ class AnswerGrounding(Struct, frozen=True):
             _judged(turn, known, context.conversation)
             for turn, known in zip(session.turns, context.answers, strict=True)
         ]
-        reason = next((one.reason for one in turns if one.reason not in (None, Reason.NOTHING_EXPECTED)), None)
-        total = _Judged(
-            sum(one.right for one in turns),
-            sum(one.judged for one in turns),
-            tuple(wrong for one in turns for wrong in one.wrong),
-            reason,
-        )
-        return total.score(tuple(one.score() for one in turns))
+        return replace(score_of(total_of(turns), "value"), turns=[score_of(one, "value") for one in turns])
 
 
-class _Judged(Struct, frozen=True, gc=False):
-    """So many parts of an answer are right, of so many, and what is wrong with the others, without and with values."""
-
-    right: int = 0
-    judged: int = 0
-    wrong: tuple[tuple[str, str], ...] = ()
-    reason: Reason | None = None
-
-    def score(self, turns: tuple[MetricScore, ...] = ()) -> MetricScore:
-        if not self.judged:
-            reason = self.reason or Reason.NOTHING_EXPECTED
-            return MetricScore(None, REASON_TEXT[reason] if self.reason else "", reason, turns)
-        words = f"{self.right} of {counted(self.judged, 'value')}"
-        plain, detailed = ("; ".join((words, *(one[at] for one in self.wrong[:3]))) for at in (0, 1))
-        return MetricScore(share(self.right, self.judged), plain, None, turns, detailed=detailed)
-
-
-def _judged(turn: Turn, known: KnownBeforeCall, conversation: Conversation) -> _Judged:
+def _judged(turn: Turn, known: KnownBeforeCall, conversation: Conversation) -> Judgement:
     if turn.answer.capture is not Capture.CAPTURED:
-        return _Judged(reason=Reason.INPUT_MISSING)
+        return Judgement(reason=Reason.INPUT_MISSING)
     text = as_text(turn.answer.value)
     finder = OriginFinder(
         conversation, known.passages, local_days(turn.calls[-1] if turn.calls else ToolCall(""), turn)
@@ -113,7 +89,7 @@ def _judged(turn: Turn, known: KnownBeforeCall, conversation: Conversation) -> _
             right += origin.kind not in (Kind.TRIVIAL, Kind.FREE_TEXT, Kind.UNKNOWN, Kind.ASSUMED)
         elif known.complete:
             wrong.append((f"a {kind} comes from nowhere", f"{value} comes from nowhere"))
-    return _Judged(right, right + len(wrong), tuple(wrong))
+    return Judgement(right, right + len(wrong), None, len(wrong), tuple(wrong[:SHOWN]))
 
 
 def _is_total(value: float, amounts: Sequence[float]) -> bool:

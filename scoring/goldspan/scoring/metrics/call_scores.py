@@ -10,13 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from goldspan.scoring.comparison import share
 from goldspan.scoring.json_values import counted, pointer_name
 from goldspan.scoring.sessions import Session, ToolCall, Turn, unchanged_start
 from goldspan.scoring.verdict import REASON_TEXT, Finding, MetricScore, Range, Reason
 
-_SHOWN = 3  # so many findings are in an explanation
+SHOWN = 3
+"""So many findings are in an explanation."""
 
 
 class CallScore(Struct, frozen=True, gc=False):
@@ -30,14 +32,17 @@ class CallScore(Struct, frozen=True, gc=False):
     """Why nothing was judged."""
 
 
-class _Sum(Struct, frozen=True, gc=False):
-    """What some calls come to."""
+class Judgement(Struct, frozen=True, gc=False):
+    """What some calls, or answers, come to: so many of their parts are right, of so many judged."""
 
-    right: int
-    judged: int
-    reason: Reason | None  # the first reason why a call was not judged, other than that there is nothing to judge
-    wrong: int  # findings that lower the score
-    shown: tuple[tuple[str, str], ...]  # the first of them as sentences, without and with values
+    right: int = 0
+    judged: int = 0
+    reason: Reason | None = None
+    """The first reason why a call was not judged, other than that there is nothing to judge."""
+    wrong: int = 0
+    """Findings that lower the score."""
+    shown: tuple[tuple[str, str], ...] = ()
+    """The first of them as sentences, without and with values."""
 
 
 class RunningScore(ABC):
@@ -48,7 +53,7 @@ class RunningScore(ABC):
         self._unit = unit
         self._turns: Sequence[Turn] = ()
         self._scores: list[MetricScore] = []
-        self._sums: list[_Sum] = []  # what the calls of the first so many turns come to
+        self._sums: list[Judgement] = []  # what the calls of the first so many turns come to
 
     def __call__(self, session: Session) -> MetricScore:
         """Score the turns of a session; those that are the same objects as before, and that nothing new concerns, once.
@@ -63,19 +68,13 @@ class RunningScore(ABC):
         for index in range(kept, len(turns)):
             turn = turns[index]
             in_doubt = turn.doubts and turn.has_doubtful_calls
-            judged = list(map(_doubtful, turn.calls)) if in_doubt else self._judged(index, turn)
+            doubted = [CallScore(one, reason=Reason.READING_DOUBTFUL) for one in turn.calls] if in_doubt else None
+            judged = self._judged(index, turn) if doubted is None else doubted
             score, total = _scored_turn(judged, self._unit)
             scores.append(score)
-            sums.append(_total([sums[-1], total]) if sums else total)
+            sums.append(total_of([sums[-1], total]) if sums else total)
         self._turns = turns
-        pooled = _score(sums[-1] if sums else _total(()), self._unit)
-        return MetricScore(
-            pooled.score,
-            pooled.explanation,
-            pooled.reason,
-            list(scores),
-            detailed=pooled.detailed,
-        )
+        return replace(score_of(sums[-1] if sums else Judgement(), self._unit), turns=list(scores))
 
     @abstractmethod
     def _begin(self, session: Session, same: int) -> int:
@@ -101,22 +100,17 @@ class CallMetric(Struct, frozen=True):
         raise NotImplementedError
 
 
-def _doubtful(call: ToolCall) -> CallScore:
-    return CallScore(call, reason=Reason.READING_DOUBTFUL)
-
-
-def _scored_turn(calls: Sequence[CallScore], unit: str) -> tuple[MetricScore, _Sum]:
+def _scored_turn(calls: Sequence[CallScore], unit: str) -> tuple[MetricScore, Judgement]:
     sums = list(map(_sum, calls))
-    total = _total(sums)
-    score = _score(total, unit)
-    of_calls = [_score(one, unit, call.findings) for call, one in zip(calls, sums, strict=True)]
-    return MetricScore(score.score, score.explanation, score.reason, calls=of_calls, detailed=score.detailed), total
+    total = total_of(sums)
+    of_calls = [score_of(one, unit, call.findings) for call, one in zip(calls, sums, strict=True)]
+    return replace(score_of(total, unit), calls=of_calls), total
 
 
-def _sum(call: CallScore) -> _Sum:
+def _sum(call: CallScore) -> Judgement:
     wrong = [finding for finding in call.findings if finding.failed]
     reason = None if call.reason is Reason.NOTHING_EXPECTED else call.reason
-    return _Sum(call.right, call.judged, reason, len(wrong), tuple(_said(call.call, one) for one in wrong[:_SHOWN]))
+    return Judgement(call.right, call.judged, reason, len(wrong), tuple(_said(call.call, one) for one in wrong[:SHOWN]))
 
 
 def _said(call: ToolCall, finding: Finding) -> tuple[str, str]:
@@ -124,23 +118,25 @@ def _said(call: ToolCall, finding: Finding) -> tuple[str, str]:
     return f"{place}: {finding.words(include_values=False)}", f"{place}: {finding.words(include_values=True)}"
 
 
-def _total(sums: Sequence[_Sum]) -> _Sum:
+def total_of(sums: Sequence[Judgement]) -> Judgement:
+    """Return what several judgements come to together."""
     shown = [said for one in sums if one.wrong for said in one.shown]
-    return _Sum(
+    return Judgement(
         sum([one.right for one in sums]),
         sum([one.judged for one in sums]),
         next((one.reason for one in sums if one.reason is not None), None),
         sum([one.wrong for one in sums]),
-        tuple(shown[:_SHOWN]),
+        tuple(shown[:SHOWN]),
     )
 
 
-def _score(total: _Sum, unit: str, findings: tuple[Finding, ...] = ()) -> MetricScore:
+def score_of(total: Judgement, unit: str, findings: tuple[Finding, ...] = ()) -> MetricScore:
+    """Return the share of right parts, each of which is called a `unit`, and says so in words."""
     if not total.judged:
         reason = total.reason or Reason.NOTHING_EXPECTED
         return MetricScore(None, REASON_TEXT[total.reason] if total.reason else "", reason, findings=findings)
     words = detailed = f"{total.right} of {counted(total.judged, unit)}"
     if total.shown:
-        more = f"; and {total.wrong - _SHOWN} more" if total.wrong > _SHOWN else ""
+        more = f"; and {total.wrong - SHOWN} more" if total.wrong > SHOWN else ""
         words, detailed = (f"{words}; {'; '.join(one)}{more}" for one in zip(*total.shown, strict=True))
     return MetricScore(share(total.right, total.judged), words, findings=findings, detailed=detailed)

@@ -153,15 +153,17 @@ def _read_items(value: Sequence[JsonValue], where: ValuePath, reader: MatcherRea
 _TOGETHER = "an object of the other arguments, such as {quantities: [1, 2]}"
 
 
-class CommonKeys(Struct, Matcher, frozen=True):
-    """Matches what its value matches, where every object is compared by the keys that its value has, at any depth."""
-
+class _AroundValue(Struct, Matcher, frozen=True):
     value: Expected
 
     @property
     def asks(self) -> Asks:
         """As much as its value."""
         return asked_by(self.value)
+
+
+class CommonKeys(_AroundValue, frozen=True):
+    """Matches what its value matches, where every object is compared by the keys that its value has, at any depth."""
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return the score without the keys that only the actual value has."""
@@ -192,15 +194,8 @@ def _read_common_keys(value: JsonValue, _: Options, where: ValuePath, reader: Ma
     return CommonKeys(reader.read(value, inside))
 
 
-class Not(Struct, Matcher, frozen=True):
+class Not(_AroundValue, frozen=True):
     """Matches what was passed and its value does not match."""
-
-    value: Expected
-
-    @property
-    def asks(self) -> Asks:
-        """As much as its value."""
-        return asked_by(self.value)
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return 1 for another value."""
@@ -215,16 +210,10 @@ def _read_not(value: JsonValue, _: Options, where: ValuePath, reader: MatcherRea
 _Name = Literal["contains", "casefold_exact"]
 
 
-class ByStrategy(Struct, Matcher, frozen=True):
+class ByStrategy(_AroundValue, frozen=True):
     """Matches what its value matches by a strategy of its own."""
 
     strategy: _Name
-    value: Expected
-
-    @property
-    def asks(self) -> Asks:
-        """As much as its value."""
-        return asked_by(self.value)
 
     def score(self, actual: JsonValue, rule: ValueRule, earlier: EarlierCalls | None) -> Fraction | None:
         """Return the score by that strategy."""
@@ -237,7 +226,7 @@ class ByStrategy(Struct, Matcher, frozen=True):
 
 def _kind(name: str, strategy: _Name, about: str) -> MatcherKind:
     def read(value: JsonValue, _: Options, where: ValuePath, reader: MatcherReader) -> Expected:
-        return ByStrategy(strategy, reader.read(value, (*where, name)))
+        return ByStrategy(reader.read(value, (*where, name)), strategy)
 
     return MatcherKind(name, about, read, VALUE)
 
