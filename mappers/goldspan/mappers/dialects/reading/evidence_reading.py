@@ -223,7 +223,7 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
         ended.results,
         ended.continues,
         ended.users,
-        _system_in(given_to, attributes) if ended.users or (given_to and given and ended is _NO_INPUT) else "",
+        _system_in(given_to, attributes) if ended.users or (given and given_to and ended == _NO_INPUT) else "",
         ends,
         answers,
         value_digest(wrote) if len(wrote) >= _SHORTEST_ANSWER else "",
