@@ -12,7 +12,7 @@ from typing import NamedTuple
 from goldspan.collector_processor.golden_tools.inference import inferred_document
 from goldspan.collector_processor.golden_tools.inference.inferred_set import InferredSet, infer
 from goldspan.collector_processor.golden_tools.inference.run_groups import RunGroup, group_runs, writable_user_text
-from goldspan.collector_processor.golden_tools.inference.task_runs import RecordedTask, TaskRun, holds_name
+from goldspan.collector_processor.golden_tools.inference.task_runs import RecordedTask, TaskRun, holds_name, leaves
 from goldspan.collector_processor.golden_tools.trying import that_accepts_its_runs
 from goldspan.collector_processor.golden_tools.writing import Comments, is_json
 from goldspan.collector_processor.replay.hints import NO_SESSION_ID
@@ -170,7 +170,7 @@ def _leaks(sessions: Sequence[Session], redact: frozenset[str], golden: JsonValu
     """Say where values that should not be written stand all the same, in other arguments or in what users said."""
     if not redact:
         return
-    written = "\n".join(_texts(golden))
+    written = "\n".join(str(text) for _, text in leaves(golden))
     calls = [call for session in sessions for call in session.calls]
     for name in sorted(redact):
         values = {text for call in calls for text in _hidden(call.arguments, name)}
@@ -185,19 +185,7 @@ def _hidden(value: JsonValue, name: str) -> Iterator[str]:
             yield from _hidden(item, name)
     elif is_mapping(value):
         for key, item in value.items():
-            yield from _texts(item) if key == name else _hidden(item, name)
-
-
-def _texts(value: JsonValue) -> Iterator[str]:
-    """Yield every text and number in a value, without keys."""
-    if is_sequence(value):
-        for item in value:
-            yield from _texts(item)
-    elif is_mapping(value):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, str | int | float):
-        yield str(value)
+            yield from (str(text) for _, text in leaves(item)) if key == name else _hidden(item, name)
 
 
 def _notices(

@@ -23,6 +23,7 @@ from goldspan.collector_processor.atomic_files import whole_file
 from goldspan.collector_processor.server_urls import check_url
 from goldspan.scoring.errors import GoldspanError
 from goldspan.scoring.json_values import is_dict
+from goldspan.scoring.lazy_names import texts_beside
 
 MAX_ANSWER = 128 << 20
 """Bytes of one answer."""
@@ -92,11 +93,15 @@ class StoredTraces:
     address: str
     """The URL that paths are added to."""
     headers: Mapping[str, str]
-    variables: str
-    """Says which variables set address and credentials."""
     pages: Callable[[TimeWindow], Pages]
     sink: str = ""
     """The kind of `goldspan score --sink` that writes scores there; empty if it stores none."""
+
+    @property
+    def variables(self) -> str:
+        """Says which variables set address and credentials."""
+        texts = texts_beside("goldspan.collector_processor.replay.stored_traces", "sources.toml")
+        return str(texts["variables"][self.platform])
 
 
 @dataclass(frozen=True, slots=True)

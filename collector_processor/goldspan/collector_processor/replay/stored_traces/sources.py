@@ -51,10 +51,6 @@ from goldspan.collector_processor.replay.stored_traces.download import (
 from goldspan.collector_processor.sinks import platform_scores
 
 _PHOENIX_SPANS = 250  # in a page; at most 1,000
-_PHOENIX_VARIABLES = (
-    "PHOENIX_COLLECTOR_ENDPOINT (or PHOENIX_HOST and PHOENIX_PORT) is its address, PHOENIX_API_KEY its key, "
-    "PHOENIX_CLIENT_HEADERS further headers"
-)
 
 
 class _PhoenixSpan(msgspec.Struct, gc=False):
@@ -71,9 +67,7 @@ def phoenix(url: str, project: str) -> StoredTraces:
     if not project:
         raise DownloadError(f"{url}: names no project; write phoenix://default, or the name of another project")
     address, headers = platform_scores.phoenix_address(), platform_scores.phoenix_headers()
-    return StoredTraces(
-        url, "Phoenix", address, headers, _PHOENIX_VARIABLES, partial(_phoenix_pages, project), sink="phoenix"
-    )
+    return StoredTraces(url, "Phoenix", address, headers, partial(_phoenix_pages, project), sink="phoenix")
 
 
 def _phoenix_pages(project: str, window: TimeWindow) -> Pages:
@@ -101,10 +95,6 @@ def _phoenix_pages(project: str, window: TimeWindow) -> Pages:
 
 _MLFLOW_TRACES = 100  # in a page of the search; at most 500
 _WITH_SPANS = 10  # traces whose spans are asked for at once
-_MLFLOW_VARIABLES = (
-    "MLFLOW_TRACKING_URI is its address, MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and "
-    "MLFLOW_TRACKING_PASSWORD, its credentials"
-)
 
 
 class _Experiment(msgspec.Struct, gc=False):
@@ -134,9 +124,7 @@ def mlflow(url: str, experiment: str) -> StoredTraces:
             f"{url}: MLFLOW_TRACKING_URI is {address}; expected the address of an MLflow server, such as "
             "http://localhost:5000 (`mlflow server` starts one for a store)"
         )
-    return StoredTraces(
-        url, "MLflow", address, headers, _MLFLOW_VARIABLES, partial(_mlflow_pages, experiment), sink="mlflow"
-    )
+    return StoredTraces(url, "MLflow", address, headers, partial(_mlflow_pages, experiment), sink="mlflow")
 
 
 def _mlflow_pages(experiment: str, window: TimeWindow) -> Pages:
@@ -166,10 +154,6 @@ def _mlflow_pages(experiment: str, window: TimeWindow) -> Pages:
 
 _OBSERVATIONS = 200  # in a page; at most 1,000
 _LANGFUSE_TRACES = 50  # in a page of an older server; at most 100
-_LANGFUSE_VARIABLES = (
-    "LANGFUSE_BASE_URL (or LANGFUSE_HOST) is its address, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY are the keys "
-    "of a project"
-)
 _FIELDS = {
     "fields": "core,basic,io,metadata,trace_context",
     "expandMetadata": "attributes,resourceAttributes,scope",  # others are cut after 200 characters
@@ -215,7 +199,7 @@ def langfuse(url: str, project: str) -> StoredTraces:
         raise DownloadError(f"{url}: {' and '.join(missing)} not set; a project's settings in Langfuse have its keys")
     address, headers = platform_scores.langfuse_address(), platform_scores.langfuse_headers()
     pages = partial(_langfuse_pages, url, project)
-    return StoredTraces(url, "Langfuse", address, headers, _LANGFUSE_VARIABLES, pages, sink="langfuse")
+    return StoredTraces(url, "Langfuse", address, headers, pages, sink="langfuse")
 
 
 def _langfuse_pages(url: str, project: str, window: TimeWindow) -> Pages:
@@ -224,7 +208,7 @@ def _langfuse_pages(url: str, project: str, window: TimeWindow) -> Pages:
         names = [one.name for one in msgspec.json.decode(named, type=_Projects).data]
         if project not in names:
             raise DownloadError(f"{url}: the keys in LANGFUSE_PUBLIC_KEY are of the project {', '.join(names)}")
-    times = {"fromStartTime": _langfuse_time(window.since), "toStartTime": _langfuse_time(window.until)}
+    times = {"fromStartTime": _utc(window.since, "milliseconds"), "toStartTime": _utc(window.until, "milliseconds")}
     query = {"limit": str(_OBSERVATIONS)} | _FIELDS | times
     found, done = 0, 0.0
     cursor: str | None = None
@@ -244,7 +228,7 @@ def _langfuse_pages(url: str, project: str, window: TimeWindow) -> Pages:
 
 def _traces(window: TimeWindow) -> Pages:
     """Read traces one by one: servers before version 4 give observations without their session otherwise."""
-    times = {"fromTimestamp": _langfuse_time(window.since), "toTimestamp": _langfuse_time(window.until)}
+    times = {"fromTimestamp": _utc(window.since, "milliseconds"), "toTimestamp": _utc(window.until, "milliseconds")}
     query = {"limit": str(_LANGFUSE_TRACES), "orderBy": "timestamp.asc", "fields": "core"} | times
     found, number, done = 0, 1, 0.0
     while True:
@@ -261,16 +245,13 @@ def _traces(window: TimeWindow) -> Pages:
         number += 1
 
 
-def _langfuse_time(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _utc(time: datetime, timespec: str) -> str:
+    return time.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 # LangSmith.
 
 _RUNS = 100  # in a page; at most 100
-_LANGSMITH_VARIABLES = (
-    "LANGSMITH_ENDPOINT is its address, LANGSMITH_API_KEY a key, LANGSMITH_WORKSPACE_ID its workspace, of several"
-)
 _RUN_FIELDS = (
     "id", "trace_id", "parent_run_id", "run_type", "name", "inputs", "outputs", "extra", "error", "start_time",
     "end_time", "thread_id",
@@ -305,7 +286,7 @@ def langsmith(url: str, project: str) -> StoredTraces:
         headers["X-Tenant-Id"] = workspace
     address = os.environ.get("LANGSMITH_ENDPOINT") or "https://api.smith.langchain.com"
     pages = partial(_langsmith_pages, url, project)
-    return StoredTraces(url, "LangSmith", address, headers, _LANGSMITH_VARIABLES, pages)
+    return StoredTraces(url, "LangSmith", address, headers, pages)
 
 
 def _langsmith_pages(url: str, project: str, window: TimeWindow) -> Pages:
@@ -335,7 +316,6 @@ def _langsmith_pages(url: str, project: str, window: TimeWindow) -> Pages:
 # Logfire.
 
 _RECORDS = 10_000  # rows of one answer, the most it gives
-_LOGFIRE_VARIABLES = "LOGFIRE_READ_TOKEN is a read token of the project, LOGFIRE_BASE_URL its address"
 _RECORD_COLUMNS = (
     "trace_id, span_id, parent_span_id, span_name, start_timestamp, end_timestamp, otel_status_code, "
     "otel_status_message, attributes, otel_resource_attributes, otel_scope_name, otel_events, service_name"
@@ -360,7 +340,7 @@ def logfire(url: str, service: str) -> StoredTraces:
     of_region = "https://logfire-eu.pydantic.dev" if "_eu_" in token else "https://logfire-us.pydantic.dev"
     address = os.environ.get("LOGFIRE_BASE_URL") or of_region
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
-    return StoredTraces(url, "Logfire", address, headers, _LOGFIRE_VARIABLES, partial(_logfire_pages, service))
+    return StoredTraces(url, "Logfire", address, headers, partial(_logfire_pages, service))
 
 
 def _logfire_pages(service: str, window: TimeWindow) -> Pages:
@@ -415,13 +395,6 @@ def _headers(platform: str) -> dict[str, str]:
     return {}
 
 
-def _variables(platform: str) -> str:
-    return (
-        f"{platform}_QUERY_URL is its address, {platform}_BEARER_TOKEN, or {platform}_USERNAME and "
-        f"{platform}_PASSWORD, its credentials"
-    )
-
-
 def _parts(window: TimeWindow, length: timedelta) -> Iterator[TimeWindow]:
     since = window.since
     while since < window.until:
@@ -430,10 +403,18 @@ def _parts(window: TimeWindow, length: timedelta) -> Iterator[TimeWindow]:
         since = until
 
 
-def _halves(window: TimeWindow, step: timedelta) -> list[TimeWindow]:
-    """Return the halves of a window, cut at a multiple of `step`; none if it has no such time inside."""
-    middle = window.since + (window.until - window.since) // 2 // step * step
-    return [TimeWindow(window.since, middle), TimeWindow(middle, window.until)] if middle > window.since else []
+def _halves(url: str, window: TimeWindow, step: timedelta, most: int, advice: str = "") -> list[TimeWindow]:
+    """Return the halves of a window with too many traces for one search, cut at a multiple of `step`, the later first.
+
+    Raises DownloadError if there is no such time inside.
+    """
+    since, until = window.since, window.until
+    middle = since + (until - since) // 2 // step * step
+    if middle <= since:
+        raise DownloadError(
+            f"{url}: there are {most} traces or more between {since} and {until}, and no search gives them all{advice}"
+        )
+    return [TimeWindow(middle, until), TimeWindow(since, middle)]
 
 
 # Tempo.
@@ -452,12 +433,11 @@ def tempo(url: str, query: str) -> StoredTraces:
     headers = _headers("TEMPO")
     if tenant := os.environ.get("TEMPO_ORG_ID"):
         headers["X-Scope-OrgID"] = tenant
-    variables = f"{_variables('TEMPO')}, TEMPO_ORG_ID its tenant"
     address = os.environ.get("TEMPO_QUERY_URL") or "http://localhost:3200"
     traceql = query or "{}"
     if not traceql.lstrip().startswith("{"):
         traceql = f"{{ resource.service.name = {json.dumps(query)} }}"
-    return StoredTraces(url, "Tempo", address, headers, variables, partial(_tempo_pages, url, traceql))
+    return StoredTraces(url, "Tempo", address, headers, partial(_tempo_pages, url, traceql))
 
 
 def _tempo_pages(url: str, traceql: str, window: TimeWindow) -> Pages:
@@ -473,12 +453,7 @@ def _tempo_pages(url: str, traceql: str, window: TimeWindow) -> Pages:
         body = yield PageRequest(path, holds_spans=False, done=window.share(part.since))
         found = [trace.traceID for trace in msgspec.json.decode(body, type=_TempoAnswer).traces]
         if len(found) >= _TEMPO_TRACES:
-            halves = _halves(part, _SECOND)
-            if not halves:
-                raise DownloadError(
-                    f"{url}: {_too_dense(part, _TEMPO_TRACES)}; narrow the traces by tempo://{{ TraceQL }}"
-                )
-            waiting += halves[::-1]
+            waiting += _halves(url, part, _SECOND, _TEMPO_TRACES, "; narrow the traces by tempo://{ TraceQL }")
             continue
         for trace in found:
             if trace not in read:  # one that is in several windows is read once, and whole
@@ -499,7 +474,7 @@ def jaeger(url: str, service: str) -> StoredTraces:
         raise DownloadError(f"{url}: names no service, which Jaeger's search needs; write jaeger://SERVICE")
     address = os.environ.get("JAEGER_QUERY_URL") or "http://localhost:16686"
     pages = partial(_jaeger_pages, url, service)
-    return StoredTraces(url, "Jaeger", address, _headers("JAEGER"), _variables("JAEGER"), pages)
+    return StoredTraces(url, "Jaeger", address, _headers("JAEGER"), pages)
 
 
 class _Span(msgspec.Struct, gc=False):
@@ -529,8 +504,8 @@ def _jaeger_pages(url: str, service: str, window: TimeWindow) -> Pages:
         part = waiting.pop()
         query = {
             "query.service_name": service,
-            "query.start_time_min": _jaeger_time(part.since),
-            "query.start_time_max": _jaeger_time(part.until),
+            "query.start_time_min": _utc(part.since, "microseconds"),
+            "query.start_time_max": _utc(part.until, "microseconds"),
             "query.num_traces": _JAEGER_TRACES,
             "query.search_depth": _JAEGER_TRACES,  # the same since Jaeger 2
         }
@@ -546,20 +521,9 @@ def _jaeger_pages(url: str, service: str, window: TimeWindow) -> Pages:
             scopes = (scope for resource in answer.resourceSpans for scope in resource.scopeSpans)
             found = len({span.traceId for scope in scopes for span in scope.spans})
         if found >= _JAEGER_TRACES:
-            halves = _halves(part, _MILLISECOND)
-            if not halves:
-                raise DownloadError(f"{url}: {_too_dense(part, _JAEGER_TRACES)}")
-            waiting += halves[::-1]
+            waiting += _halves(url, part, _MILLISECOND, _JAEGER_TRACES)
         count += found
     return count
-
-
-def _too_dense(window: TimeWindow, most: int) -> str:
-    return f"there are {most} traces or more between {window.since} and {window.until}, and no search gives them all"
-
-
-def _jaeger_time(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 _PLATFORMS: Mapping[str, Callable[[str, str], StoredTraces]] = {
