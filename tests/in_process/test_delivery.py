@@ -131,7 +131,7 @@ def test_a_child_process_leaves_its_parent_s_spans_to_the_parent(tmp_path: Path,
     traces(schedule_delay_millis=20, settle=60.0); logs(); points()
     tracer = trace.get_tracer('agent')
     run_turn(tracer, 'sess-1', [PARIS], name='in the parent')
-    time.sleep(0.5)
+    time.sleep(2)
     warnings.simplefilter('ignore')
     child = os.fork()
     if child == 0:

@@ -345,4 +345,6 @@ def test_only_a_door_can_be_fed(door: Any) -> None:
 def waiting(door: ToolParameterMatchExporter | ToolParameterMatchSpanProcessor) -> int:
     """How many log records wait to be taken in."""
     exporter = door if isinstance(door, ToolParameterMatchExporter) else door._scoring_exporter
-    return len(exporter._pipeline._logs)
+    made = exporter._pipeline.get()
+    assert made is not None
+    return len(made[0]._logs)

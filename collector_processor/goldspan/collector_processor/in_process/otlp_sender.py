@@ -30,11 +30,15 @@ from goldspan.collector_processor.emit.otlp_encoding import (
     export_request,
     span_source,
 )
-from goldspan.collector_processor.http_client import OTLP_RETRYABLE_STATUS, HttpClient, parse_retry_after
 from goldspan.collector_processor.otlp_signals import Signal, rejected_items
 from goldspan.collector_processor.retrying_queue import MAX_SHOWN, QueueLimits, RetryingQueue, SendResult
 from goldspan.collector_processor.server_urls import check_url
 from goldspan.scoring.errors import SettingsError
+
+try:
+    from goldspan.collector_processor.http_client import OTLP_RETRYABLE_STATUS, HttpClient, parse_retry_after
+except ImportError as error:
+    raise SettingsError(f"exporter, events: 'otlp' needs urllib3 ({error}): pip install 'goldspan[sinks]'") from None
 
 MAX_QUEUED_BYTES = 16 << 20
 """Bytes of encoded records of a signal that wait at most. Beyond it the oldest are dropped."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,30 +121,11 @@ def make_pipeline(
 
 
 def _otlp_events(events: str, telemetry: SelfTelemetry) -> OtlpEvents:
-    with _needs_urllib3("events", events):
-        # Imported when asked for: a door with a logger provider sends no events itself.
-        from goldspan.collector_processor.in_process.otlp_sender import EVENTS, OtlpEvents, OtlpReceiver  # noqa: PLC0415
+    # Imported when asked for: a door with a logger provider sends no events itself.
+    from goldspan.collector_processor.in_process.otlp_sender import EVENTS, OtlpEvents, OtlpReceiver  # noqa: PLC0415
 
     receiver = OtlpReceiver.of(EVENTS, events, os.environ)
     return OtlpEvents(receiver, lambda count, reason: telemetry.count(names.DROPPED_EVENTS, count, reason))
-
-
-def otlp_span_exporter(chosen: str, meter_provider: MeterProvider | None) -> SpanExporter:
-    """Make goldspan's own exporter: to `otlp`, or to the URL of a receiver. Raises `SettingsError`."""
-    with _needs_urllib3("exporter", chosen):
-        # Likewise: most doors have an exporter.
-        from goldspan.collector_processor.in_process.otlp_sender import OtlpSpanExporter  # noqa: PLC0415
-
-    return OtlpSpanExporter(chosen, meter_provider=meter_provider)
-
-
-@contextmanager
-def _needs_urllib3(option: str, chosen: str) -> Generator[None]:
-    """Raise `SettingsError` with what to install, if an import in the block fails."""
-    try:
-        yield
-    except ImportError as error:
-        raise SettingsError(f"{option}: {chosen!r} needs urllib3 ({error}): pip install 'goldspan[sinks]'") from None
 
 
 def _usable(goldens: Goldens | None, criterion: Criterion | None, telemetry: SelfTelemetry) -> GoldenIndex | None:

@@ -1,14 +1,21 @@
-"""The public exporter: wraps the user's exporter, checks options, and makes the pipeline behind it."""
+"""The public exporter: wraps the user's exporter, checks options, and has the pipeline behind it made.
+
+The pipeline is made when the first trace begins, in a thread of its own (`PipelineOnUse`): importing the engine and
+reading goldens takes some tenths of a second, in which an agent waits for its model. Only options that the engine has
+to check are read by the constructor.
+"""
 
 from __future__ import annotations
 
 import gc
 import logging
+import os
+import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from difflib import get_close_matches
+from contextlib import contextmanager, suppress
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Never, TypedDict
@@ -23,15 +30,20 @@ if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.metrics import MeterProvider
 
+    from goldspan.collector_processor.emit.emitters import SelfTelemetry
     from goldspan.collector_processor.in_process.setup import Goldens
+    from goldspan.collector_processor.in_process.span_pipeline import SpanPipeline
     from goldspan.scoring.criterion import Criterion
     from goldspan.scoring.metrics.session_metrics import MetricSource
     from goldspan.scoring.tool_definitions import Definitions
+
+    Made = tuple[SpanPipeline, SelfTelemetry]
 
 _logger = logging.getLogger("goldspan")
 
 SHUTDOWN_TIMEOUT = 30.0
 """Seconds that the end of a process waits for the inner exporter, as BatchSpanProcessor does."""
+_MAX_WAITING = 2048  # roots and log records that wait until the pipeline is made
 _GRACE = 0.2  # seconds that the inner exporter has for its shutdown when no time is left
 
 
@@ -46,6 +58,63 @@ def _without_collections() -> Generator[None]:
         yield
     finally:
         gc.enable()
+
+
+class PipelineOnUse:
+    """Makes the pipeline once, when it is first needed; until then it keeps the latest of what is to be done with it.
+
+    A fork waits for it, so that all children of a server share what was loaded, and none inherits half of it.
+    """
+
+    def __init__(self, make: Callable[[], Made]) -> None:
+        """Whatever `make` raises is logged, and there is no pipeline then: spans are exported without scores."""
+        self._make = make
+        self._making = threading.RLock()
+        self._changing = threading.Lock()
+        self._waiting: deque[Callable[[SpanPipeline], object]] = deque(maxlen=_MAX_WAITING)
+        self._ended = False
+        self.made: Made | None = None
+        if hasattr(os, "register_at_fork"):
+            alive = weakref.WeakMethod(self.get)
+            os.register_at_fork(before=lambda: (found := alive()) and found())
+
+    def get(self) -> Made | None:
+        """Return the pipeline and the telemetry about it; made now, if it is not yet. None: it cannot be made."""
+        if not self._ended:
+            with self._making:
+                if not self._ended:
+                    self.end(self._made_or_none())
+        return self.made
+
+    def tell(self, call: Callable[[SpanPipeline], object]) -> None:
+        """Call with the pipeline, now or when it is made, which begins now. Never waits for that."""
+        if not self._ended:
+            with self._changing:
+                if not self._ended:
+                    self._waiting.append(call)
+                    if len(self._waiting) == 1:
+                        with suppress(RuntimeError):  # no more threads: the first export makes it
+                            threading.Thread(target=self.get, name="goldspan-start", daemon=True).start()
+                    return
+        if self.made is not None:
+            call(self.made[0])
+
+    def _made_or_none(self) -> Made | None:
+        try:
+            return self._make()
+        except Exception:
+            _logger.warning("goldspan cannot start: spans are exported without scores", exc_info=True)
+            return None
+
+    def end(self, made: Made | None) -> None:
+        """Have this pipeline from now on, and do with it what waits for it."""
+        with self._changing:
+            for call in self._waiting:
+                with suppress(Exception):
+                    if made:
+                        call(made[0])
+            self._waiting.clear()
+            self.made, self._ended = made, True
 
 
 class ExporterOptions(TypedDict, total=False):
@@ -155,42 +224,52 @@ class ToolParameterMatchExporter(SpanExporter):
             max_held_bytes=max_held_bytes,
         )
         _check_share(sample)
-        with _without_collections():
-            # The engine is imported here: a program that makes no door need not load it, and no span waits for it.
-            from goldspan.collector_processor.in_process.setup import make_pipeline, otlp_span_exporter  # noqa: PLC0415
-
         if isinstance(inner, str):
-            inner = otlp_span_exporter(inner, meter_provider)
+            # Imported when asked for: most doors have an exporter.
+            from goldspan.collector_processor.in_process.otlp_sender import OtlpSpanExporter  # noqa: PLC0415
+
+            inner = OtlpSpanExporter(inner, meter_provider=meter_provider)
         _check_exporter(inner)
         self._inner = inner
-        self._shut_down = False
-        nested = isinstance(inner, ToolParameterMatchExporter)
-        self._pipeline, self._telemetry = make_pipeline(
-            inner,
-            target=target(inner) or type(inner).__qualname__,
-            scores=not nested,
-            goldens=goldens,
-            criterion=criterion,
-            preset=preset,
-            metrics=metrics,
-            metric_timeout=metric_timeout,
-            sample=sample,
-            tools=tools,
-            profile=profile,
-            hold=_is_on(hold),
-            hold_timeout=hold_timeout,
-            settle=settle,
-            run_idle=run_idle,
-            session_gap=session_gap,
-            max_held_spans=max_held_spans,
-            max_held_bytes=max_held_bytes,
-            include_values=include_values,
-            agent_names=agent_names,
-            events=events,
-            emit=_choice("emit", emit, ("findings", "failures", "all")),
-            logger_provider=logger_provider,
-            meter_provider=meter_provider,
-        )
+        self._shut_down = self._collects = False
+        nested, goldens = isinstance(inner, ToolParameterMatchExporter), _in_this_folder(goldens)
+        holds, emitted = _is_on(hold), _choice("emit", emit, ("findings", "failures", "all"))
+
+        def make() -> Made:
+            # The engine is imported here: a program that makes no span of an agent need not load it.
+            from goldspan.collector_processor.in_process.setup import make_pipeline  # noqa: PLC0415
+
+            return make_pipeline(
+                inner,
+                target=target(inner) or type(inner).__qualname__,
+                scores=not nested,
+                goldens=goldens,
+                criterion=criterion,
+                preset=preset,
+                metrics=metrics,
+                metric_timeout=metric_timeout,
+                sample=sample,
+                tools=tools,
+                profile=profile,
+                hold=holds,
+                hold_timeout=hold_timeout,
+                settle=settle,
+                run_idle=run_idle,
+                session_gap=session_gap,
+                max_held_spans=max_held_spans,
+                max_held_bytes=max_held_bytes,
+                include_values=include_values,
+                agent_names=agent_names,
+                events=events,
+                emit=emitted,
+                logger_provider=logger_provider,
+                meter_provider=meter_provider,
+            )
+
+        self._pipeline = PipelineOnUse(make)
+        if events != "provider" or any(option is not None for option in (preset, metrics, tools, profile)):
+            with _without_collections():
+                self._pipeline.end(make())  # only the engine can check these options
         self._calls = BoundedCalls("goldspan-flush")
         weakref.finalize(self, self._calls.close)
         if nested:
@@ -204,15 +283,20 @@ class ToolParameterMatchExporter(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export the spans that need not wait for a score. Returns the inner exporter's result for these."""
-        return self._pipeline.export(spans)
+        pipeline = self._made()
+        return self._inner.export(spans) if pipeline is None else pipeline.export(spans)
+
+    def start(self) -> None:
+        """Load the engine and the goldens now. Without it that begins, in a thread, with the first trace."""
+        self._pipeline.get()
 
     def add_log_record(self, record: object) -> None:
         """Queue a log record of the SDK, which may have content that spans lack. Never raises and never blocks."""
-        self._pipeline.add_log_record(record)
+        self._pipeline.tell(lambda pipeline: pipeline.add_log_record(record))
 
     def root_started(self, span: Span) -> None:
         """Note the root of a trace, which may name the session long before a span of it ends."""
-        self._pipeline.root_started(span)
+        self._pipeline.tell(lambda pipeline: pipeline.root_started(span))
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Score what there is, export every held span and flush the inner exporter."""
@@ -230,27 +314,35 @@ class ToolParameterMatchExporter(SpanExporter):
 
         `meanwhile` is called on this thread once the call has begun.
         """
-        if self._pipeline.is_entered:
+        if (made := self._pipeline.made) and made[0].is_entered:
             return call()
         return self._calls.run(call, seconds, meanwhile) is True
 
     def flush_events(self, seconds: float) -> None:
         """Let the logger provider send the events that were written."""
-        try:
-            self._pipeline.events.flush_provider(seconds)
-        except Exception as error:  # noqa: BLE001 - log record processors are the user's
-            self._telemetry.failure("events", error)
+        if made := self._pipeline.made:
+            try:
+                made[0].events.flush_provider(seconds)
+            except Exception as error:  # noqa: BLE001 - log record processors are the user's
+                self._failed("events", error)
 
     def collect(self) -> None:
         """Keep all spans from now on for `end_of_input`, which has to follow."""
-        self._pipeline.collects = True
+        self._collects = True
+        if made := self._pipeline.made:
+            made[0].collects = True
 
     def end_of_input(self, seconds: float = SHUTDOWN_TIMEOUT, on_emitted: Callable[[], object] = lambda: None) -> bool:
         """Score and export everything as if no span would follow. More spans may follow. False: not done in time."""
         end = time.monotonic() + seconds
+        self._collects = False
+        if (made := self._pipeline.made) is None:  # nothing was exported
+            on_emitted()
+            return True
+        pipeline, _ = made
 
         def flush() -> bool:
-            return self._pipeline.flush(max(0.0, end - time.monotonic()), end_of_input=True, on_emitted=on_emitted)
+            return pipeline.flush(max(0.0, end - time.monotonic()), end_of_input=True, on_emitted=on_emitted)
 
         return self.run_within(seconds, flush)
 
@@ -263,24 +355,44 @@ class ToolParameterMatchExporter(SpanExporter):
         try:
             self.end_of_input(timeout_millis / 1000)
         except BaseException as error:  # noqa: BLE001 - SystemExit too: a BatchSpanProcessor's export is not seen here
-            self._telemetry.failure("export", error)
-        self._pipeline.close()
+            self._failed("export", error)
+        if made := self._pipeline.made:
+            made[0].close()
         self._calls.close()
         # The calls' thread may hang in an export, which this ends.
         ending = BoundedCalls("goldspan-shutdown")
         ending.run(lambda: self._shut_inner_down(end), max(_GRACE, end - time.monotonic()))
         # It ends by itself in this time; what it drops then is counted before the process ends.
         left = max(0.0, end - time.monotonic())
-        ending.run(lambda: self._pipeline.events.close(left), left + _GRACE)
+        if made:
+            ending.run(lambda: made[0].events.close(left), left + _GRACE)
         ending.close()
 
+    def _made(self) -> SpanPipeline | None:
+        """Return the pipeline, as far as the exporter has ended or is about to. None: it cannot be made."""
+        is_new = self._pipeline.made is None
+        if (made := self._pipeline.get()) is None:
+            return None
+        if is_new:
+            made[0].collects |= self._collects
+            if self._shut_down:
+                made[0].close()
+        return made[0]
+
+    def _failed(self, where: str, error: BaseException) -> None:
+        if made := self._pipeline.get():
+            made[1].failure(where, error)
+
     def _flush(self, end: float, since: float) -> bool:
-        flushed = self._pipeline.flush(max(0.0, end - time.monotonic()), exits_from=since)
+        flushed, made = True, self._pipeline.made
+        if made:
+            flushed = made[0].flush(max(0.0, end - time.monotonic()), exits_from=since)
         try:
-            flushed = self._pipeline.events.flush(max(0.0, end - time.monotonic())) and flushed
+            if made:
+                flushed = made[0].events.flush(max(0.0, end - time.monotonic())) and flushed
             inner_flushed = self._inner.force_flush(max(0, int((end - time.monotonic()) * 1000)))
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
-            self._telemetry.failure("export", error)
+            self._failed("export", error)
             return False
         return flushed and inner_flushed is not False  # many exporters return nothing
 
@@ -292,7 +404,7 @@ class ToolParameterMatchExporter(SpanExporter):
             else:
                 shutdown()
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
-            self._telemetry.failure("export", error)
+            self._failed("export", error)
         return True
 
     def warn_of_second_exporter(self, span: Span) -> None:
@@ -326,10 +438,21 @@ class ToolParameterMatchExporter(SpanExporter):
 _exporters: weakref.WeakSet[ToolParameterMatchExporter] = weakref.WeakSet()
 
 
+def _in_this_folder(goldens: Goldens | None) -> Goldens | None:
+    """Make paths absolute: the program may change its folder before they are read."""
+    if isinstance(goldens, str | Path):
+        return Path(goldens).absolute()
+    if isinstance(goldens, list | tuple):
+        return [Path(one).absolute() if isinstance(one, str | Path) else one for one in goldens]
+    return goldens
+
+
 def _check_names(options: Collection[str], known: Collection[str]) -> None:
     """Raise `SettingsError` for the name of an option that there is not."""
     for name in options:
         if name not in known:
+            from difflib import get_close_matches  # noqa: PLC0415 - for the mistake alone
+
             near = get_close_matches(name, known, n=1)
             expected = f"did you mean `{near[0]}`?" if near else f"expected one of {', '.join(sorted(known))}"
             raise SettingsError(f"{name}: unknown option; {expected}")

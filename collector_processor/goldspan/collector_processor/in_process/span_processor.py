@@ -94,6 +94,10 @@ class ToolParameterMatchSpanProcessor(BatchSpanProcessor):
         except Exception:
             _logger.debug("could not stamp the session", exc_info=True)
 
+    def start(self) -> None:
+        """Load the engine and the goldens now, as `ToolParameterMatchExporter.start`."""
+        self._scoring_exporter.start()
+
     def add_log_record(self, record: object) -> None:
         """Queue a log record of the SDK, as `ToolParameterMatchExporter.add_log_record`."""
         self._scoring_exporter.add_log_record(record)
@@ -191,6 +195,7 @@ class ToolParameterMatchLogRecordProcessor(LogRecordProcessor):
                 f"span_processor: found a {type(span_processor).__name__}, expected the "
                 "ToolParameterMatchSpanProcessor or ToolParameterMatchExporter that scores the spans"
             )
+        span_processor.start()  # a record has to be read as it is written: others may change it later
         self._receiver = span_processor
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:

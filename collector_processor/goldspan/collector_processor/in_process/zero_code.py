@@ -169,9 +169,9 @@ def make_exporter(chosen: NamedExporter) -> SpanExporter:
     """
     name, arguments = _name_and_arguments(chosen)
     if name.startswith(("http://", "https://")):
-        from goldspan.collector_processor.in_process.setup import otlp_span_exporter  # noqa: PLC0415 - as in the door
+        from goldspan.collector_processor.in_process.otlp_sender import OtlpSpanExporter  # noqa: PLC0415 - as in the door
 
-        return otlp_span_exporter(name, None)
+        return OtlpSpanExporter(name)
     if name == OWN_NAME:
         raise SettingsError(f"exporter: found {name!r}, which is this one; expected the one that sends the spans")
     entry = next(iter(entry_points(group=GROUP, name=_entry_name(name))), None)
