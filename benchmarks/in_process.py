@@ -35,7 +35,7 @@ from benchmarks.harness import (
 from benchmarks.sink import sink
 from benchmarks.traffic import SCOPE, SessionPlan, golden_set, plan_sessions, play
 from goldspan.collector_processor import ToolParameterMatchSpanProcessor
-from goldspan.collector_processor.in_process.otlp_sender import OtlpSpanExporter
+from goldspan.collector_processor.in_process.otlp_span_exporter import OtlpSpanExporter
 from goldspan.collector_processor.in_process.span_exporter import ExporterOptions, ToolParameterMatchExporter
 from goldspan.collector_processor.in_process.span_pipeline import MAX_BATCH
 from goldspan.scoring import GoldenIndex, load_goldens

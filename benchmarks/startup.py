@@ -41,6 +41,11 @@ PROGRAMS = {
     "import of the in-process door": _python(SDK + DOOR),
     "BatchSpanProcessor made": _python(SDK + MADE.format(door="BatchSpanProcessor", options="")),
     "the door made, no goldens": _python(SDK + DOOR + MADE.format(door="ToolParameterMatchSpanProcessor", options="")),
+    "the door that sends itself made, a golden file": _python(
+        "from opentelemetry.sdk.trace import TracerProvider\n"
+        + DOOR
+        + "import os\nToolParameterMatchSpanProcessor('otlp', events='otlp', goldens='examples/goldens.yaml')\nos._exit(0)\n"
+    ),
     "the door made, a golden file": _python(
         SDK + DOOR + MADE.format(door="ToolParameterMatchSpanProcessor", options=", goldens='examples/goldens.yaml'")
     ),

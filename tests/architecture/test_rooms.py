@@ -148,7 +148,7 @@ LAYERS = (
         "server_urls",
         "atomic_files",
     },
-    {"http_client"},
+    {"http_client", "otlp_messages"},
     {"emit"},
     {"retrying_queue"},
     {"engine", "judge", "sinks"},

@@ -14,7 +14,7 @@ import pytest
 
 from goldspan.collector_processor import ToolParameterMatchExporter
 from goldspan.collector_processor.in_process import setup
-from goldspan.collector_processor.in_process.span_exporter import PipelineOnUse
+from goldspan.collector_processor.in_process.made_on_use import MadeOnUse
 from rigs.in_process_rig import Inner, MakeRig, Rig
 from rigs.scripted_agent import ROME
 
@@ -122,13 +122,13 @@ def test_what_waits_is_done_in_order_and_no_more_than_so_much_waits() -> None:
 
     def make() -> Any:
         assert ready.wait(30)
-        return seen, None
+        return seen
 
-    pipeline = PipelineOnUse(make)
+    pipeline = MadeOnUse(make, "nothing")
     for number in range(5000):
         pipeline.tell(lambda made, number=number: made.append(number))  # type: ignore[attr-defined, misc]
     ready.set()
-    assert pipeline.get() == (seen, None)
+    assert pipeline.get() == seen
     assert seen == list(range(5000 - 2048, 5000))
     pipeline.tell(lambda made: made.append(-1))  # type: ignore[attr-defined]
     assert seen[-1] == -1

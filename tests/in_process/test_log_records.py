@@ -347,4 +347,4 @@ def waiting(door: ToolParameterMatchExporter | ToolParameterMatchSpanProcessor) 
     exporter = door if isinstance(door, ToolParameterMatchExporter) else door._scoring_exporter
     made = exporter._pipeline.get()
     assert made is not None
-    return len(made[0]._logs)
+    return len(made._logs)

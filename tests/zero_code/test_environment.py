@@ -8,7 +8,7 @@ import os
 import pytest
 
 from goldspan.collector_processor import ToolParameterMatchExporter
-from goldspan.collector_processor.in_process.otlp_sender import OtlpSpanExporter
+from goldspan.collector_processor.in_process.otlp_span_exporter import OtlpSpanExporter
 from goldspan.collector_processor.in_process.zero_code import OPTIONS, make_exporter, options_of
 from goldspan.scoring.errors import SettingsError
 

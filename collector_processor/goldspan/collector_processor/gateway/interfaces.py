@@ -27,7 +27,8 @@ from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 
-from goldspan.collector_processor.otlp_signals import REJECTED_FIELDS, RESPONSE_MESSAGES, Signal, rejected_items
+from goldspan.collector_processor.otlp_messages import REJECTED_FIELDS, RESPONSE_MESSAGES, rejected_items
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.json_values import is_dict
 
 Headers = tuple[tuple[str, str], ...]

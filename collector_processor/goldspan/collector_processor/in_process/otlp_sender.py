@@ -5,19 +5,12 @@ https://opentelemetry.io/docs/specs/otlp/#otlphttp, https://opentelemetry.io/doc
 
 from __future__ import annotations
 
-import gzip
-import os
-import ssl
 import time
-import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-from opentelemetry.util.re import parse_env_headers
 
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import SelfTelemetry
@@ -30,15 +23,10 @@ from goldspan.collector_processor.emit.otlp_encoding import (
     export_request,
     span_source,
 )
-from goldspan.collector_processor.otlp_signals import Signal, rejected_items
+from goldspan.collector_processor.http_client import OTLP_RETRYABLE_STATUS, HttpClient, parse_retry_after
+from goldspan.collector_processor.in_process.otlp_receiver import COMPRESS, EVENTS, SPANS, OtlpReceiver, RecordKind
+from goldspan.collector_processor.otlp_messages import rejected_items
 from goldspan.collector_processor.retrying_queue import MAX_SHOWN, QueueLimits, RetryingQueue, SendResult
-from goldspan.collector_processor.server_urls import check_url
-from goldspan.scoring.errors import SettingsError
-
-try:
-    from goldspan.collector_processor.http_client import OTLP_RETRYABLE_STATUS, HttpClient, parse_retry_after
-except ImportError as error:
-    raise SettingsError(f"exporter, events: 'otlp' needs urllib3 ({error}): pip install 'goldspan[sinks]'") from None
 
 MAX_QUEUED_BYTES = 16 << 20
 """Bytes of encoded records of a signal that wait at most. Beyond it the oldest are dropped."""
@@ -46,129 +34,8 @@ MAX_BATCH, MAX_BATCH_BYTES = 512, 1 << 20
 """Records, and their bytes, in one request at most."""
 _OVERHEAD = 100  # bytes of memory that a record takes beside its own
 _DELAY = 1.0  # seconds that a record waits for others, as in BatchLogRecordProcessor
-TIMEOUT = 10.0
-"""Seconds for one request."""
-_MAX_TIMEOUT = 1e6
 MIN_BACKOFF, MAX_BACKOFF = 1.0, 30.0
 """Seconds before a request is sent again, unless the receiver asks for others. Doubled each time."""
-_COMPRESS: Mapping[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
-
-
-@dataclass(frozen=True, slots=True)
-class RecordKind:
-    """What is sent, and what differs for it."""
-
-    name: str
-    """Of the records, in the log."""
-    option: str
-    """Of the door, which says where they are sent."""
-    expected: str
-    """What that option may be."""
-    signal: Signal
-    """Its name, in capitals, is a part of the names of variables."""
-
-
-EVENTS = RecordKind(
-    "events",
-    "events",
-    "'provider', 'otlp' or the URL of an OTLP/HTTP receiver such as http://localhost:4318",
-    Signal.LOGS,
-)
-SPANS = RecordKind(
-    "spans",
-    "exporter",
-    "an exporter, 'otlp' or the URL of an OTLP/HTTP receiver such as http://localhost:4318",
-    Signal.TRACES,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class OtlpReceiver:
-    """Where records are sent, and how."""
-
-    endpoint: str
-    """The URL for records of this signal."""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    timeout: float = TIMEOUT
-    compression: str = ""
-    """`gzip` or `deflate`; empty: none."""
-    certificate: str = ""
-    """A file of CAs; empty: those of the system."""
-    client_certificate: str = ""
-    client_key: str = ""
-
-    @classmethod
-    def of(cls, kind: RecordKind, chosen: str, environment: Mapping[str, str]) -> OtlpReceiver:
-        """Read the variables of OTLP exporters. `chosen` is `otlp`, or the URL of a receiver in place of theirs.
-
-        Raises SettingsError.
-        """
-        own = f"OTEL_EXPORTER_OTLP_{kind.signal.upper()}_"
-
-        def variable(name: str) -> tuple[str, str]:
-            """Return the variable that counts, and its value; an empty one does not count."""
-            of_all = f"OTEL_EXPORTER_OTLP_{name}"
-            place = f"{own}{name}" if environment.get(f"{own}{name}", "").strip() else of_all
-            return place, environment.get(place, "").strip()
-
-        def refused(place: str, value: object, expected: str) -> SettingsError:
-            return SettingsError(f"{place}: found {value!r}, expected {expected}")
-
-        place, base = kind.option, chosen
-        if chosen == "otlp":
-            place, protocol = variable("PROTOCOL")
-            if protocol not in ("", "http/protobuf"):
-                raise SettingsError(
-                    f"{kind.option}: found the protocol {protocol!r} in {place}, expected http/protobuf; "
-                    "or name an OTLP/HTTP receiver: 'http://localhost:4318'"
-                )
-            place, base = variable("ENDPOINT")
-        try:
-            check_url(base or "http://localhost:4318", kind.expected, "OTEL_EXPORTER_OTLP_HEADERS takes secrets")
-        except ValueError as error:
-            raise SettingsError(f"{place}: {error}") from None
-        endpoint = base if place.startswith(own) else kind.signal.url(base or "http://localhost:4318")
-        place, compression = variable("COMPRESSION")
-        if compression.lower() not in ("", "none", *_COMPRESS):
-            raise refused(place, compression, "none, gzip or deflate")
-        place, seconds = variable("TIMEOUT")
-        try:
-            timeout = float(seconds or TIMEOUT)
-        except ValueError:
-            raise refused(place, seconds, "seconds") from None
-        if not 0 < timeout < _MAX_TIMEOUT:
-            raise refused(place, seconds, "seconds, more than 0")
-        place, pairs = variable("HEADERS")
-        return cls(
-            endpoint,
-            _headers_of(place, pairs),
-            timeout,
-            compression.lower().removeprefix("none"),
-            variable("CERTIFICATE")[1],
-            variable("CLIENT_CERTIFICATE")[1],
-            variable("CLIENT_KEY")[1],
-        )
-
-    def tls(self) -> ssl.SSLContext | None:
-        """Return how servers are verified; None for the defaults. Raises SettingsError if a file cannot be used."""
-        if not (self.certificate or self.client_certificate):
-            return None
-        try:
-            context = ssl.create_default_context(cafile=self.certificate or None)
-            if self.client_certificate:
-                context.load_cert_chain(self.client_certificate, self.client_key or None)
-        except (OSError, ValueError) as error:
-            files = ", ".join(filter(None, (self.certificate, self.client_certificate, self.client_key)))
-            raise SettingsError(f"the certificates of OTEL_EXPORTER_OTLP_* ({files}) cannot be used: {error}") from None
-        return context
-
-
-def _headers_of(place: str, pairs: str) -> Mapping[str, str]:
-    """Read the headers of a variable. Raises SettingsError."""
-    headers = parse_env_headers(pairs, liberal=True)
-    if bad := [name for name, value in headers.items() if not (name + value).isascii() or not value.isprintable()]:
-        raise SettingsError(f"{place}: {bad[0]!r} has characters that no header can have, expected printable ASCII")
-    return headers
 
 
 _Record = tuple[Source, bytes]
@@ -209,7 +76,7 @@ class OtlpSender(RetryingQueue[_Record]):
         receiver = self._receiver
         headers = {"content-type": "application/x-protobuf", "user-agent": "goldspan", **receiver.headers}
         if receiver.compression:
-            body = _COMPRESS[receiver.compression](body)
+            body = COMPRESS[receiver.compression](body)
             headers["content-encoding"] = receiver.compression
         response = self._client.request("POST", "", body, headers, seconds=receiver.timeout)
         if response.status < 300:
@@ -238,40 +105,19 @@ class OtlpEvents(OtlpSender):
             self.put([(event_source(evaluation.resource), encoded_event(evaluation, time.time_ns()))])
 
 
-class OtlpSpanExporter(SpanExporter):
-    """Exports spans by OTLP/HTTP, at a fraction of what the SDK's exporter takes, which makes a message of each.
+class OtlpSpans(OtlpSender):
+    """Encodes and sends spans."""
 
-    `export` encodes and queues. A door flushes the queue with `force_flush`; a BatchSpanProcessor alone does not. No
-    method raises. Spans that cannot be encoded or delivered are counted in `goldspan.spans.dropped`, and logged.
-    """
-
-    logs_outages = True
-    """A wrapping exporter need not log them too."""
-
-    def __init__(self, chosen: str = "otlp", *, meter_provider: MeterProvider | None = None) -> None:
-        """Send to the receiver that the variables of OTLP exporters name, or to this URL. Raises SettingsError."""
-        receiver = OtlpReceiver.of(SPANS, chosen, os.environ)
-        self._endpoint = receiver.endpoint
+    def __init__(self, receiver: OtlpReceiver, meter_provider: MeterProvider | None) -> None:
         telemetry = SelfTelemetry(meter_provider)
-        self._sender = OtlpSender(
-            SPANS, receiver, lambda count, reason: telemetry.count(names.DROPPED_SPANS, count, reason)
-        )
+        super().__init__(SPANS, receiver, lambda count, reason: telemetry.count(names.DROPPED_SPANS, count, reason))
 
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Encode and queue spans. The result is always SUCCESS."""
+    def export(self, spans: Sequence[ReadableSpan]) -> None:
+        """Encode and queue spans."""
         records: list[_Record] = []
         for span in spans:
             try:
                 records.append((span_source(span), encoded_span(span)))
             except Exception as error:  # noqa: BLE001 - a span that cannot be encoded; its neighbours can
-                self._sender.drop(1, "failure", f"they cannot be encoded: {type(error).__name__}: {error}")
-        self._sender.put(records)
-        return SpanExportResult.SUCCESS
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Send every queued span once. False if some still wait."""
-        return self._sender.flush(timeout_millis / 1000)
-
-    def shutdown(self, timeout_millis: float = 30_000) -> None:
-        """Send what is queued for so long at most, then drop the rest."""
-        self._sender.close(timeout_millis / 1000)
+                self.drop(1, "failure", f"they cannot be encoded: {type(error).__name__}: {error}")
+        self.put(records)

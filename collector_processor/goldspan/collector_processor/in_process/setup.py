@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +27,7 @@ from goldspan.scoring.run import scorer_of
 from goldspan.scoring.tool_definitions import Definitions
 
 if TYPE_CHECKING:
+    from goldspan.collector_processor.in_process.otlp_receiver import OtlpReceiver
     from goldspan.collector_processor.in_process.otlp_sender import OtlpEvents
     from goldspan.scoring.criterion import Criterion
     from goldspan.scoring.goldens.loading import Source
@@ -65,12 +65,12 @@ def make_pipeline(
     max_held_bytes: int,
     include_values: bool,
     agent_names: Collection[str],
-    events: str,
+    events: OtlpReceiver | None,
     emit: str,
     logger_provider: LoggerProvider | None,
     meter_provider: MeterProvider | None,
-) -> tuple[SpanPipeline, SelfTelemetry]:
-    """Make the pipeline of `ToolParameterMatchExporter`, whose options these are, and the telemetry about it.
+) -> SpanPipeline:
+    """Make the pipeline of `ToolParameterMatchExporter`, whose options these are.
 
     Without `scores` it exports spans as they are. Raises `SettingsError` for a preset, metric, definition of a tool or
     receiver of events that cannot be used. Goldens that cannot be used are logged, and nothing is scored.
@@ -104,7 +104,7 @@ def make_pipeline(
         definitions=index is not None and scorer.reads_definitions(index.goldens),
         on_problem=lambda problem: telemetry.count(names.PROBLEMS, 1, problem.code),
     )
-    pipeline = SpanPipeline(
+    return SpanPipeline(
         inner,
         target=target,
         new_filter=None
@@ -113,18 +113,16 @@ def make_pipeline(
             index, settings, registry, content=scorer.reads_content(index.goldens), on_failure=telemetry.failure
         ),
         hold=HoldSettings(hold, hold_timeout, max_held_spans, max_held_bytes),
-        events=EventEmitter(logger_provider) if events == "provider" else _otlp_events(events, telemetry),
+        events=EventEmitter(logger_provider) if events is None else _otlp_events(events, telemetry),
         metrics=MetricEmitter(meter_provider, agent_names=agent_names),
         telemetry=telemetry,
     )
-    return pipeline, telemetry
 
 
-def _otlp_events(events: str, telemetry: SelfTelemetry) -> OtlpEvents:
+def _otlp_events(receiver: OtlpReceiver, telemetry: SelfTelemetry) -> OtlpEvents:
     # Imported when asked for: a door with a logger provider sends no events itself.
-    from goldspan.collector_processor.in_process.otlp_sender import EVENTS, OtlpEvents, OtlpReceiver  # noqa: PLC0415
+    from goldspan.collector_processor.in_process.otlp_sender import OtlpEvents  # noqa: PLC0415
 
-    receiver = OtlpReceiver.of(EVENTS, events, os.environ)
     return OtlpEvents(receiver, lambda count, reason: telemetry.count(names.DROPPED_EVENTS, count, reason))
 
 

@@ -1,6 +1,6 @@
 """The public exporter: wraps the user's exporter, checks options, and has the pipeline behind it made.
 
-The pipeline is made when the first trace begins, in a thread of its own (`PipelineOnUse`): importing the engine and
+The pipeline is made when the first trace begins, in a thread of its own (`MadeOnUse`): importing the engine and
 reading goldens takes some tenths of a second, in which an agent waits for its model. Only options that the engine has
 to check are read by the constructor.
 """
@@ -10,12 +10,10 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Never, TypedDict
@@ -24,26 +22,25 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from goldspan.collector_processor.daemon_threads import BoundedCalls
+from goldspan.collector_processor.in_process.made_on_use import MadeOnUse
+from goldspan.collector_processor.in_process.otlp_receiver import EVENTS, OtlpReceiver
+from goldspan.collector_processor.in_process.otlp_span_exporter import OtlpSpanExporter
 from goldspan.scoring.errors import SettingsError
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.metrics import MeterProvider
 
-    from goldspan.collector_processor.emit.emitters import SelfTelemetry
     from goldspan.collector_processor.in_process.setup import Goldens
     from goldspan.collector_processor.in_process.span_pipeline import SpanPipeline
     from goldspan.scoring.criterion import Criterion
     from goldspan.scoring.metrics.session_metrics import MetricSource
     from goldspan.scoring.tool_definitions import Definitions
 
-    Made = tuple[SpanPipeline, SelfTelemetry]
-
 _logger = logging.getLogger("goldspan")
 
 SHUTDOWN_TIMEOUT = 30.0
 """Seconds that the end of a process waits for the inner exporter, as BatchSpanProcessor does."""
-_MAX_WAITING = 2048  # roots and log records that wait until the pipeline is made
 _GRACE = 0.2  # seconds that the inner exporter has for its shutdown when no time is left
 
 
@@ -58,63 +55,6 @@ def _without_collections() -> Generator[None]:
         yield
     finally:
         gc.enable()
-
-
-class PipelineOnUse:
-    """Makes the pipeline once, when it is first needed; until then it keeps the latest of what is to be done with it.
-
-    A fork waits for it, so that all children of a server share what was loaded, and none inherits half of it.
-    """
-
-    def __init__(self, make: Callable[[], Made]) -> None:
-        """Whatever `make` raises is logged, and there is no pipeline then: spans are exported without scores."""
-        self._make = make
-        self._making = threading.RLock()
-        self._changing = threading.Lock()
-        self._waiting: deque[Callable[[SpanPipeline], object]] = deque(maxlen=_MAX_WAITING)
-        self._ended = False
-        self.made: Made | None = None
-        if hasattr(os, "register_at_fork"):
-            alive = weakref.WeakMethod(self.get)
-            os.register_at_fork(before=lambda: (found := alive()) and found())
-
-    def get(self) -> Made | None:
-        """Return the pipeline and the telemetry about it; made now, if it is not yet. None: it cannot be made."""
-        if not self._ended:
-            with self._making:
-                if not self._ended:
-                    self.end(self._made_or_none())
-        return self.made
-
-    def tell(self, call: Callable[[SpanPipeline], object]) -> None:
-        """Call with the pipeline, now or when it is made, which begins now. Never waits for that."""
-        if not self._ended:
-            with self._changing:
-                if not self._ended:
-                    self._waiting.append(call)
-                    if len(self._waiting) == 1:
-                        with suppress(RuntimeError):  # no more threads: the first export makes it
-                            threading.Thread(target=self.get, name="goldspan-start", daemon=True).start()
-                    return
-        if self.made is not None:
-            call(self.made[0])
-
-    def _made_or_none(self) -> Made | None:
-        try:
-            return self._make()
-        except Exception:
-            _logger.warning("goldspan cannot start: spans are exported without scores", exc_info=True)
-            return None
-
-    def end(self, made: Made | None) -> None:
-        """Have this pipeline from now on, and do with it what waits for it."""
-        with self._changing:
-            for call in self._waiting:
-                with suppress(Exception):
-                    if made:
-                        call(made[0])
-            self._waiting.clear()
-            self.made, self._ended = made, True
 
 
 class ExporterOptions(TypedDict, total=False):
@@ -225,17 +165,15 @@ class ToolParameterMatchExporter(SpanExporter):
         )
         _check_share(sample)
         if isinstance(inner, str):
-            # Imported when asked for: most doors have an exporter.
-            from goldspan.collector_processor.in_process.otlp_sender import OtlpSpanExporter  # noqa: PLC0415
-
             inner = OtlpSpanExporter(inner, meter_provider=meter_provider)
         _check_exporter(inner)
         self._inner = inner
         self._shut_down = self._collects = False
         nested, goldens = isinstance(inner, ToolParameterMatchExporter), _in_this_folder(goldens)
+        receiver = None if events == "provider" else OtlpReceiver.of(EVENTS, events, os.environ)
         holds, emitted = _is_on(hold), _choice("emit", emit, ("findings", "failures", "all"))
 
-        def make() -> Made:
+        def make() -> SpanPipeline:
             # The engine is imported here: a program that makes no span of an agent need not load it.
             from goldspan.collector_processor.in_process.setup import make_pipeline  # noqa: PLC0415
 
@@ -260,14 +198,14 @@ class ToolParameterMatchExporter(SpanExporter):
                 max_held_bytes=max_held_bytes,
                 include_values=include_values,
                 agent_names=agent_names,
-                events=events,
+                events=receiver,
                 emit=emitted,
                 logger_provider=logger_provider,
                 meter_provider=meter_provider,
             )
 
-        self._pipeline = PipelineOnUse(make)
-        if events != "provider" or any(option is not None for option in (preset, metrics, tools, profile)):
+        self._pipeline = MadeOnUse(make, "spans are exported without scores")
+        if any(option is not None for option in (preset, metrics, tools, profile)):
             with _without_collections():
                 self._pipeline.end(make())  # only the engine can check these options
         self._calls = BoundedCalls("goldspan-flush")
@@ -314,7 +252,7 @@ class ToolParameterMatchExporter(SpanExporter):
 
         `meanwhile` is called on this thread once the call has begun.
         """
-        if (made := self._pipeline.made) and made[0].is_entered:
+        if (made := self._pipeline.made) and made.is_entered:
             return call()
         return self._calls.run(call, seconds, meanwhile) is True
 
@@ -322,7 +260,7 @@ class ToolParameterMatchExporter(SpanExporter):
         """Let the logger provider send the events that were written."""
         if made := self._pipeline.made:
             try:
-                made[0].events.flush_provider(seconds)
+                made.events.flush_provider(seconds)
             except Exception as error:  # noqa: BLE001 - log record processors are the user's
                 self._failed("events", error)
 
@@ -330,16 +268,15 @@ class ToolParameterMatchExporter(SpanExporter):
         """Keep all spans from now on for `end_of_input`, which has to follow."""
         self._collects = True
         if made := self._pipeline.made:
-            made[0].collects = True
+            made.collects = True
 
     def end_of_input(self, seconds: float = SHUTDOWN_TIMEOUT, on_emitted: Callable[[], object] = lambda: None) -> bool:
         """Score and export everything as if no span would follow. More spans may follow. False: not done in time."""
         end = time.monotonic() + seconds
         self._collects = False
-        if (made := self._pipeline.made) is None:  # nothing was exported
+        if (pipeline := self._pipeline.made) is None:  # nothing was exported
             on_emitted()
             return True
-        pipeline, _ = made
 
         def flush() -> bool:
             return pipeline.flush(max(0.0, end - time.monotonic()), end_of_input=True, on_emitted=on_emitted)
@@ -357,7 +294,7 @@ class ToolParameterMatchExporter(SpanExporter):
         except BaseException as error:  # noqa: BLE001 - SystemExit too: a BatchSpanProcessor's export is not seen here
             self._failed("export", error)
         if made := self._pipeline.made:
-            made[0].close()
+            made.close()
         self._calls.close()
         # The calls' thread may hang in an export, which this ends.
         ending = BoundedCalls("goldspan-shutdown")
@@ -365,7 +302,7 @@ class ToolParameterMatchExporter(SpanExporter):
         # It ends by itself in this time; what it drops then is counted before the process ends.
         left = max(0.0, end - time.monotonic())
         if made:
-            ending.run(lambda: made[0].events.close(left), left + _GRACE)
+            ending.run(lambda: made.events.close(left), left + _GRACE)
         ending.close()
 
     def _made(self) -> SpanPipeline | None:
@@ -374,22 +311,22 @@ class ToolParameterMatchExporter(SpanExporter):
         if (made := self._pipeline.get()) is None:
             return None
         if is_new:
-            made[0].collects |= self._collects
+            made.collects |= self._collects
             if self._shut_down:
-                made[0].close()
-        return made[0]
+                made.close()
+        return made
 
     def _failed(self, where: str, error: BaseException) -> None:
         if made := self._pipeline.get():
-            made[1].failure(where, error)
+            made.telemetry.failure(where, error)
 
     def _flush(self, end: float, since: float) -> bool:
         flushed, made = True, self._pipeline.made
         if made:
-            flushed = made[0].flush(max(0.0, end - time.monotonic()), exits_from=since)
+            flushed = made.flush(max(0.0, end - time.monotonic()), exits_from=since)
         try:
             if made:
-                flushed = made[0].events.flush(max(0.0, end - time.monotonic())) and flushed
+                flushed = made.events.flush(max(0.0, end - time.monotonic())) and flushed
             inner_flushed = self._inner.force_flush(max(0, int((end - time.monotonic()) * 1000)))
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
             self._failed("export", error)

@@ -112,7 +112,7 @@ class SpanPipeline:
         self._hold_settings = hold
         self.events = events
         self._metrics = metrics
-        self._telemetry = telemetry
+        self.telemetry = telemetry
         self._closed = False
         self._spans = 0
         self._owner = 0  # the thread that has the lock
@@ -133,12 +133,12 @@ class SpanPipeline:
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export the spans that need not wait. Returns the inner exporter's result for these."""
         if self._closed:
-            self._telemetry.count(names.DROPPED_SPANS, len(spans), "shutdown")
+            self.telemetry.count(names.DROPPED_SPANS, len(spans), "shutdown")
             return SpanExportResult.FAILURE
         with self._locked(LOCK_TIMEOUT) as locked:
             if locked:
                 return self._export(spans)
-        self._telemetry.count(names.DROPPED_SPANS, len(spans), "failure" if locked else "export_timeout")
+        self.telemetry.count(names.DROPPED_SPANS, len(spans), "failure" if locked else "export_timeout")
         if not locked:
             self._outage.failed(len(spans), f"an export has not ended for {LOCK_TIMEOUT:g} s")
         return SpanExportResult.FAILURE
@@ -157,13 +157,13 @@ class SpanPipeline:
             if (view := trace_filter.log_view(record)) is None:
                 return
             if len(self._logs) >= MAX_QUEUED_LOGS:
-                self._telemetry.count(names.PROBLEMS, 1, "dropped_log_record")
+                self.telemetry.count(names.PROBLEMS, 1, "dropped_log_record")
                 return
             self._logs.append(view)
             if len(self._logs) in (1, _MANY_LOGS):
                 self._timer.set_at_latest(time.monotonic() + (_LOG_DELAY if len(self._logs) == 1 else 0.0))
         except Exception as error:  # noqa: BLE001 - a broken record must not reach the agent
-            self._telemetry.failure("read", error)
+            self.telemetry.failure("read", error)
 
     def flush(
         self,
@@ -199,7 +199,7 @@ class SpanPipeline:
         self._closed = True
         self._timer.set(None)
         if left := len(self._held) + len(self._collected):
-            self._telemetry.count(names.DROPPED_SPANS, left, "shutdown")
+            self.telemetry.count(names.DROPPED_SPANS, left, "shutdown")
             _logger.warning(
                 "%d held spans are dropped: an export to %s did not end before the shutdown had to",
                 left,
@@ -233,7 +233,7 @@ class SpanPipeline:
                     finally:
                         self._is_timer = False
         except BaseException as error:  # noqa: BLE001 - SystemExit of the inner exporter would end the timer alone
-            self._telemetry.failure("export", error)
+            self.telemetry.failure("export", error)
             self._timer.set(time.monotonic() + _PAUSE)
         if not locked:
             self._timer.set(time.monotonic() + LOCK_TIMEOUT)
@@ -269,7 +269,7 @@ class SpanPipeline:
             with emitters.suppressed_instrumentation():
                 yield True
         except Exception as error:  # noqa: BLE001 - an error in goldspan must not reach the agent
-            self._telemetry.failure("goldspan", error)
+            self.telemetry.failure("goldspan", error)
             self._timer.set(time.monotonic() + _PAUSE)
         finally:
             self._owner = outer
@@ -296,7 +296,7 @@ class SpanPipeline:
                 if self._hold_settings.enabled and self._held.add(ref, span, estimated_size(span), now):
                     held.add(id(span))
             except Exception as error:  # noqa: BLE001 - a span that cannot be held is still exported
-                self._telemetry.failure("engine", error)
+                self.telemetry.failure("engine", error)
         return held
 
     def _read_logs(self, now: float) -> None:
@@ -317,7 +317,7 @@ class SpanPipeline:
                 return  # it failed at another session meanwhile
             self._count(output, trace_filter.engine.stats)
         except Exception as error:  # noqa: BLE001 - the engine's state cannot be trusted any longer; the spans can
-            self._telemetry.failure("engine", error)
+            self.telemetry.failure("engine", error)
             self._release(self._held.release_all(), early="failure")
             self._start_filter()
             return
@@ -333,11 +333,11 @@ class SpanPipeline:
                     held.annotate(evaluation.metric, span_attributes(evaluation))
                 self.events.emit(evaluation)
             except Exception as error:  # noqa: BLE001 - log record processors are the user's
-                self._telemetry.failure("events", error)
+                self.telemetry.failure("events", error)
         try:
             self._metrics.record(output.final, output.superseded)
         except Exception as error:  # noqa: BLE001 - so are meter providers
-            self._telemetry.failure("metrics", error)
+            self.telemetry.failure("metrics", error)
         self._release(self._held.release(output.released))
 
     def _report_joins(self, *, last: bool) -> None:
@@ -361,19 +361,19 @@ class SpanPipeline:
     def _count(self, output: EngineOutput, stats: EngineStats) -> None:
         """Count what the engine could not use since the last step; its own counts never go back."""
         for problem in output.problems:
-            self._telemetry.count(names.PROBLEMS, 1, problem.code)
+            self.telemetry.count(names.PROBLEMS, 1, problem.code)
         before = self._counted
         self._counted = dataclasses.replace(stats)
-        self._telemetry.count(names.PROBLEMS, stats.repeated - before.repeated, "repeated_span")
-        self._telemetry.count(names.PROBLEMS, stats.late - before.late, "late_span")
-        self._telemetry.count(names.PROBLEMS, stats.evicted_sessions - before.evicted_sessions, "evicted_session")
+        self.telemetry.count(names.PROBLEMS, stats.repeated - before.repeated, "repeated_span")
+        self.telemetry.count(names.PROBLEMS, stats.late - before.late, "late_span")
+        self.telemetry.count(names.PROBLEMS, stats.evicted_sessions - before.evicted_sessions, "evicted_session")
         if unmatched := stats.sessions_without_golden - before.sessions_without_golden:
             self._metrics.record_no_golden(unmatched)
 
     def _release(self, spans: Sequence[HeldSpan[ReadableSpan]], *, early: str = "") -> None:
         """Export spans that were held, with their attributes. `early`: why they did not wait for their result."""
         if early:
-            self._telemetry.count(names.RELEASED_EARLY, len(spans), early)
+            self.telemetry.count(names.RELEASED_EARLY, len(spans), early)
         if self.collects:
             self._collected += map(self._to_export, spans)
             return
@@ -382,11 +382,11 @@ class SpanPipeline:
             try:
                 self._export_to_inner([self._to_export(held) for held in batch])
             except BaseException as error:  # SystemExit costs one batch, as in BatchSpanProcessor
-                self._telemetry.count(names.DROPPED_SPANS, len(batch), "export_failed")
+                self.telemetry.count(names.DROPPED_SPANS, len(batch), "export_failed")
                 if batch[-1].since >= self._exits_from:
                     self._held.hold_again(spans[start + MAX_BATCH :])
                     raise
-                self._telemetry.failure("export", error)
+                self.telemetry.failure("export", error)
 
     def _export_collected(self) -> None:
         self.collects = False
@@ -397,15 +397,15 @@ class SpanPipeline:
             try:
                 self._export_to_inner(batch)
             except BaseException as error:  # noqa: BLE001 - SystemExit costs one batch, as in BatchSpanProcessor
-                self._telemetry.count(names.DROPPED_SPANS, len(batch), "export_failed")
-                self._telemetry.failure("export", error)
+                self.telemetry.count(names.DROPPED_SPANS, len(batch), "export_failed")
+                self.telemetry.failure("export", error)
 
     def _to_export(self, held: HeldSpan[ReadableSpan]) -> ReadableSpan:
         try:
             span, overwritten = scored_span(held)
-            self._telemetry.count(names.PROBLEMS, overwritten, "overwritten_score")
+            self.telemetry.count(names.PROBLEMS, overwritten, "overwritten_score")
         except Exception as error:  # noqa: BLE001 - a span without its score is better than none
-            self._telemetry.failure("export", error)
+            self.telemetry.failure("export", error)
             return held.span
         return span
 
@@ -414,10 +414,10 @@ class SpanPipeline:
         try:
             result = self._inner.export(spans)
         except Exception as error:  # noqa: BLE001 - the inner exporter is the user's
-            self._telemetry.count(names.FAILURES, 1, "export")
+            self.telemetry.count(names.FAILURES, 1, "export")
             result, why = SpanExportResult.FAILURE, error
         if result is SpanExportResult.FAILURE:
-            self._telemetry.count(names.DROPPED_SPANS, len(spans), "export_failed")
+            self.telemetry.count(names.DROPPED_SPANS, len(spans), "export_failed")
             if not getattr(self._inner, "logs_outages", False):
                 self._outage.failed(len(spans), why)
         else:
@@ -428,13 +428,13 @@ class SpanPipeline:
         """Report how much is held now, and set the timer for the next step."""
         spans, size = self._reported_held
         self._reported_held = (len(self._held), self._held.size)
-        self._telemetry.held(len(self._held) - spans, self._held.size - size)
+        self.telemetry.held(len(self._held) - spans, self._held.size - size)
         if self._filter is None or self._closed:
             return
         try:
             deadline = self._filter.deadline()
         except Exception as error:  # noqa: BLE001 - the oldest held span has a deadline of its own
-            self._telemetry.failure("engine", error)
+            self.telemetry.failure("engine", error)
             deadline = None
         oldest = self._held.oldest()
         times = [deadline, None if oldest is None else oldest + self._hold_settings.timeout]

@@ -23,6 +23,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter
 
+from goldspan.collector_processor.in_process.otlp_span_exporter import OtlpSpanExporter
 from goldspan.collector_processor.in_process.session_scope import stamp_session
 from goldspan.collector_processor.in_process.span_exporter import SHUTDOWN_TIMEOUT, ToolParameterMatchExporter
 from goldspan.scoring.errors import GoldspanError, SettingsError
@@ -169,8 +170,6 @@ def make_exporter(chosen: NamedExporter) -> SpanExporter:
     """
     name, arguments = _name_and_arguments(chosen)
     if name.startswith(("http://", "https://")):
-        from goldspan.collector_processor.in_process.otlp_sender import OtlpSpanExporter  # noqa: PLC0415 - as in the door
-
         return OtlpSpanExporter(name)
     if name == OWN_NAME:
         raise SettingsError(f"exporter: found {name!r}, which is this one; expected the one that sends the spans")

@@ -28,7 +28,8 @@ from google.protobuf.message_factory import GetMessageClass
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from goldspan.collector_processor.emit.otlp_encoding import encoded_field, varint
-from goldspan.collector_processor.otlp_signals import REQUEST_MESSAGES, Signal
+from goldspan.collector_processor.otlp_messages import REQUEST_MESSAGES
+from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.readers import otlp_json
 from goldspan.mappers.readers.otlp_protobuf import message_class
 from goldspan.scoring.json_values import is_dict, is_list
