@@ -42,9 +42,9 @@ PROGRAMS = {
     "BatchSpanProcessor made": _python(SDK + MADE.format(door="BatchSpanProcessor", options="")),
     "the door made, no goldens": _python(SDK + DOOR + MADE.format(door="ToolParameterMatchSpanProcessor", options="")),
     "the door that sends itself made, a golden file": _python(
-        "from opentelemetry.sdk.trace import TracerProvider\n"
+        "import os\nfrom opentelemetry.sdk.trace import TracerProvider\n"
         + DOOR
-        + "import os\nToolParameterMatchSpanProcessor('otlp', events='otlp', goldens='examples/goldens.yaml')\nos._exit(0)\n"
+        + "ToolParameterMatchSpanProcessor('otlp', events='otlp', goldens='examples/goldens.yaml')\nos._exit(0)\n"
     ),
     "the door made, a golden file": _python(
         SDK + DOOR + MADE.format(door="ToolParameterMatchSpanProcessor", options=", goldens='examples/goldens.yaml'")
