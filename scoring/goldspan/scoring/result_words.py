@@ -12,13 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
+from math import inf
 from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
 from goldspan.scoring import verdict, wording
+from goldspan.scoring.comparison import equal
+from goldspan.scoring.goldens.documents import ValuePath, path_text
 from goldspan.scoring.goldens.golden import ExpectedCall, GoldenTurn, key_of, keys_of
-from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name, shown_name
+from goldspan.scoring.json_values import is_mapping, is_sequence, plain, pointer_name, shown_name
 from goldspan.scoring.lazy_names import texts_beside
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
 from goldspan.scoring.matchers.reading import matches
@@ -570,29 +573,30 @@ def arguments_text(arguments: Mapping[str, JsonValue]) -> str:
 
 def differences(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> tuple[ValueDifference, ...]:
     """Find the innermost places where two JSON values differ; none where they are equal."""
-    return tuple(_differences(expected, actual, "", _DEEPEST, casefold=casefold))
+    return tuple(
+        ValueDifference(path_text(path), mine, its)
+        for path, mine, its in innermost_parts(expected, actual, depth=_DEEPEST)
+        if not _same(mine, its, casefold=casefold)
+    )
 
 
-def _differences(expected: Any, actual: Any, path: str, depth: int, *, casefold: bool) -> Iterator[ValueDifference]:
-    parts = _parts(expected, actual, path) if depth else None
-    if parts is None and not _same(expected, actual, casefold=casefold):
-        yield ValueDifference(path, expected, actual)
-    for inner, mine, its in parts or ():
-        if mine is not ABSENT and its is not ABSENT:
-            yield from _differences(mine, its, inner, depth - 1, casefold=casefold)
-        elif mine is ABSENT or not may_be_absent(mine):
-            yield ValueDifference(inner, mine, its)
+def innermost_parts(
+    expected: Any, actual: Any, path: ValuePath = (), depth: float = inf
+) -> Iterator[tuple[ValuePath, Any, Any]]:
+    """Yield the innermost parts of two values beside each other, with their paths; `ABSENT` where there is nothing.
 
-
-def _parts(expected: Any, actual: Any, path: str) -> list[tuple[str, Any, Any]] | None:
-    """Return the parts of two objects, or of two lists as long as each other, with their places; None of others."""
-    if is_dict(expected) and is_dict(actual) and not dollar_keys(expected):
-        keys = expected | actual
-        return [(f"{path}.{key}" if path else key, expected.get(key, ABSENT), actual.get(key, ABSENT)) for key in keys]
-    if is_list(expected) and is_list(actual) and len(expected) == len(actual):
-        pairs = enumerate(zip(expected, actual, strict=True))
-        return [(f"{path}[{index}]", mine, its) for index, (mine, its) in pairs]
-    return None
+    A matcher is one part, and so are lists of different lengths, and what is deeper than `depth`.
+    """
+    parts: Sequence[tuple[str | int, Any, Any]] = ()
+    is_whole = not depth or dollar_keys(expected) or dollar_keys(actual)
+    if not is_whole and is_mapping(expected) and is_mapping(actual):
+        parts = [(key, expected.get(key, ABSENT), actual.get(key, ABSENT)) for key in {**expected, **actual}]
+    elif not is_whole and is_sequence(expected) and is_sequence(actual) and len(expected) == len(actual):
+        parts = [(index, *pair) for index, pair in enumerate(zip(expected, actual, strict=True))]
+    if not parts:
+        yield path, expected, actual
+    for step, mine, its in parts:
+        yield from innermost_parts(mine, its, (*path, step), depth - 1)
 
 
 def may_be_absent(expected: JsonValue) -> bool:
@@ -604,12 +608,7 @@ def _same(expected: Any, actual: Any, *, casefold: bool) -> bool:
     for value, other in ((expected, actual), (actual, expected)):
         if dollar_keys(value) and matches(value, other, casefold=casefold):
             return True
-    if casefold and isinstance(expected, str) and isinstance(actual, str):
-        return expected.casefold() == actual.casefold()
-    try:
-        return isinstance(expected, bool) == isinstance(actual, bool) and bool(expected == actual)
-    except RecursionError:
-        return False
+    return equal(expected, actual, casefold=casefold)
 
 
 def value_parts(argument: ArgumentResult) -> tuple[ValueDifference, ...]:

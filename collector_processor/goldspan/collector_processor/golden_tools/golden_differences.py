@@ -18,10 +18,10 @@ from goldspan.scoring.criterion import Criterion
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.goldens.documents import ValuePath, path_text
 from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
-from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name, steps_of
+from goldspan.scoring.json_values import is_mapping, shown, shown_name, steps_of
 from goldspan.scoring.matchers import escape_literal
-from goldspan.scoring.matchers.matcher import ABSENT, MOST_DIFFERING, dollar_keys
-from goldspan.scoring.result_words import user_text_differs
+from goldspan.scoring.matchers.matcher import ABSENT, MOST_DIFFERING
+from goldspan.scoring.result_words import innermost_parts, user_text_differs
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, TurnResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
@@ -136,21 +136,7 @@ def golden_document(golden: Golden) -> dict[str, JsonValue]:
 
 def differing_parts(before: JsonValue, after: JsonValue, path: ValuePath = ()) -> Iterator[tuple[ValuePath, Any, Any]]:
     """Yield the smallest parts of two values that differ; a matcher is one part."""
-    if dollar_keys(before) or dollar_keys(after):
-        if before != after:
-            yield path, before, after
-    elif is_mapping(before) and is_mapping(after):
-        for name in dict.fromkeys((*before, *after)):
-            one, other = before.get(name, NOTHING), after.get(name, NOTHING)
-            if one is NOTHING or other is NOTHING:
-                yield (*path, name), one, other
-            else:
-                yield from differing_parts(one, other, (*path, name))
-    elif is_sequence(before) and is_sequence(after) and len(before) == len(after):
-        for index, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from differing_parts(one, other, (*path, index))
-    elif not equal(before, after):
-        yield path, before, after
+    return (part for part in innermost_parts(before, after, path) if not equal(*part[1:]))
 
 
 # What differs between two golden sets.
