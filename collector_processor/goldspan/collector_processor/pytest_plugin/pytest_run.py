@@ -181,14 +181,6 @@ class Recorder(SpanProcessor, LogRecordProcessor):
         if into := self._started.get((record.trace_id or 0, record.span_id or 0)):
             into.logs.append(log_record)
 
-    def shutdown(self) -> None:
-        """Do nothing: there is nothing to export."""
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Do nothing: there is nothing to export."""
-        del timeout_millis
-        return True
-
 
 _HEADER = ("Recorded by `pytest --goldspan-update`: read it before you rely on it.",)
 
