@@ -428,6 +428,16 @@ def test_what_nobody_took_until_the_end_is_counted(sender: MakeSender) -> None:
     assert ours.dropped == {"shutdown": 5}
 
 
+def test_the_end_waits_for_a_receiver_that_is_away_no_longer_than_a_request_may_take(record_sender: MakeSender) -> None:
+    ours = record_sender(refused_port(), timeout=0.3)
+    ours.emit(*names(2))
+    ending = threading.Thread(target=ours.sends.close, args=(60.0,), daemon=True)
+    ending.start()
+    ending.join(20)
+    assert not ending.is_alive()
+    assert ours.dropped == {"shutdown": 2}
+
+
 @hypothesis.given(steps=st.lists(STEPS, min_size=1, max_size=12), seconds=st.sampled_from([0.0, 0.02, 0.06, 0.2]))
 @settings(
     max_examples=settings().max_examples // 8,

@@ -71,6 +71,10 @@ class OtlpSender(RetryingQueue[_Record]):
             on_closed=self._client.close,
         )
 
+    def close(self, seconds: float) -> bool:
+        """Send what waits, for so long at most and no longer than one request may take, as the SDK's exporters do."""
+        return super().close(min(seconds, self._receiver.timeout))
+
     def _request(self, records: Sequence[_Record]) -> SendResult[_Record]:
         body = export_request(records)
         receiver = self._receiver

@@ -296,13 +296,10 @@ class ToolParameterMatchExporter(SpanExporter):
         if made := self._pipeline.made:
             made.close()
         self._calls.close()
-        # The calls' thread may hang in an export, which this ends.
-        ending = BoundedCalls("goldspan-shutdown")
-        ending.run(lambda: self._shut_inner_down(end), max(_GRACE, end - time.monotonic()))
-        # It ends by itself in this time; what it drops then is counted before the process ends.
-        left = max(0.0, end - time.monotonic())
-        if made:
-            ending.run(lambda: made.events.close(left), left + _GRACE)
+        # The calls' thread may hang in an export, which this ends. Meanwhile events are sent: receivers that are away
+        # are waited for once. That ends by itself; what is dropped then is counted before the process ends.
+        ending, left = BoundedCalls("goldspan-shutdown"), max(_GRACE, end - time.monotonic())
+        ending.run(lambda: self._shut_inner_down(end), left, lambda: made and made.events.close(left))
         ending.close()
 
     def _made(self) -> SpanPipeline | None:
