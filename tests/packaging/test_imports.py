@@ -60,9 +60,20 @@ NOT_LOADED = {
     "import of the processor": (f"{PACKAGE} ToolParameterMatchSpanProcessor, session_scope", (*AGENT, *ENGINE)),
     "import of the exporter": (f"{PACKAGE} ToolParameterMatchExporter", (*AGENT, *ENGINE)),
     "import of the log record processor": (f"{PACKAGE} ToolParameterMatchLogRecordProcessor", (*AGENT, *ENGINE)),
-    "processor without goldens": (f"{MADE}; Door(Inner())", (*AGENT, *MODELS, *CRITERIA, *TABLES, FILES[0])),
     "processor with goldens": (
         f"{MADE}; Door(Inner(), goldens={str(EXAMPLES / 'goldens.yaml')!r})",
+        (*AGENT, *MODELS, *ENGINE, *TABLES, FILES[0]),
+    ),
+    "processor that sends itself": (
+        f"{MADE}; Door('otlp', events='otlp', goldens={str(EXAMPLES / 'goldens.yaml')!r})",
+        (*AGENT, *MODELS, *ENGINE, *TABLES, *FILES, "requests", "urllib3"),
+    ),
+    "processor without goldens, started": (
+        f"{MADE}; Door(Inner()).start()",
+        (*AGENT, *MODELS, *CRITERIA, *TABLES, FILES[0]),
+    ),
+    "processor with goldens, started": (
+        f"{MADE}; Door(Inner(), goldens={str(EXAMPLES / 'goldens.yaml')!r}).start()",
         (*OTHER_DOORS, *SERVERS, *DATA, *TERMINAL, *MODELS[1:], *TABLES, FILES[0]),
     ),
     "import of scoring": ("import goldspan.scoring", (*AGENT, *ENGINE, *SDK)),
@@ -125,6 +136,7 @@ provider = TracerProvider()
 door = ToolParameterMatchSpanProcessor(InMemorySpanExporter(), **json.loads(sys.argv[1]))
 provider.add_span_processor(door)
 tracer = provider.get_tracer("agent")
+door.start()
 before = set(sys.modules)
 with tracer.start_as_current_span("invoke_agent", attributes={"gen_ai.operation.name": "invoke_agent"}):
     called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f", "gen_ai.tool.call.arguments": "{}"}
@@ -136,7 +148,7 @@ print(json.dumps([sorted(ended), sorted(set(sys.modules) - before - ended)]))
 
 
 @pytest.mark.parametrize("options", [{}, {"goldens": str(EXAMPLES / "goldens.yaml")}], ids=["alone", "goldens"])
-def test_the_constructor_loads_what_scoring_takes(options: dict[str, str]) -> None:
+def test_the_start_loads_what_scoring_takes(options: dict[str, str]) -> None:
     """Neither the end of a span nor the first turn that is scored has to wait for modules of goldspan."""
     ran = subprocess.run(
         [sys.executable, "-I", "-c", TURN, json.dumps(options)], check=True, capture_output=True, text=True

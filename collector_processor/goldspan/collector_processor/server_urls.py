@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from goldspan.scoring.json_values import shown
-
 _NO_URL_HAS = re.compile(r"[^!-~]")  # white space, control characters, and what is no ASCII
 
 
@@ -25,5 +23,7 @@ def check_url(value: object, expected: str, secrets: str) -> str:
     except ValueError:
         valid = False
     if not valid or "?" in text or "#" in text or _NO_URL_HAS.search(text):
+        from goldspan.scoring.json_values import shown  # noqa: PLC0415 - for the mistake alone
+
         raise ValueError(f"found {shown(value)}, expected {expected}")
     return text
