@@ -239,13 +239,7 @@ def _of_executions(
     for call in (one for one in calls if one.span is not None and not one.requested):
         if call.call_id in ids:
             ids.discard(call.call_id)
-            continue
-        taken = (
-            call.name
-            if free[call.name] > 0
-            else next((name for name, left in free.items() if left > 0 and same_tool(name, call.name)), None)
-        )
-        if taken is not None:
+        elif (taken := _name_asked_for(call.name, free)) is not None:
             free[taken] -= 1
         elif (
             call.capture is not Capture.CAPTURED
@@ -253,6 +247,13 @@ def _of_executions(
             or any(same_tool(name, call.name) for name in names)
         ):
             yield Contradiction("executed_not_requested", DoubtedFact.CALLS, call.evidence[:1], [call.name])
+
+
+def _name_asked_for(tool: str, free: Mapping[str, int]) -> str | None:
+    """Return the name by which models asked for a tool in requests that no call has taken."""
+    if free.get(tool, 0) > 0:
+        return tool
+    return next((name for name, left in free.items() if left > 0 and same_tool(name, tool)), None)
 
 
 def _of_order(

@@ -27,6 +27,7 @@ from goldspan.mappers.span_facts import (
     ContextFacts,
     ModelFacts,
     Role,
+    SpanEvidence,
     SpanFacts,
     first_captured,
     first_known,
@@ -409,18 +410,27 @@ def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
     if first is None or last is None or not first.evidence.users or not all(one.agentless for one in (*turn, *later)):
         return None
     before = [one.evidence for one in islice(_models_before(turn), MOST_BEFORE)]
-    told = [one for one in before if one.users]
     said = set(chain.from_iterable(one.evidence.users or () for one in later[0].spans[:MOST_BEFORE]))
-    end, is_answer = turn[-1].spans[-1], last.evidence.answers and not last.evidence.requests
-    if end.tool is not None and is_answer and not last.evidence.asks_in_text and last.end <= end.start:
+    end = turn[-1].spans[-1]
+    if end.tool is not None and last.end <= end.start and _is_answer(last.evidence):
         is_cut = all(end.tool.name != request.name for one in before for request in one.requests)
-    elif said.isdisjoint(chain.from_iterable(one.users or () for one in told)):
-        is_cut = bool(last.evidence.requests) or all(one.system != first.evidence.system for one in told)
     else:
-        is_same = last.evidence.users == first.evidence.users and last.context.user_text == first.context.user_text
-        same = (one for one in told if one.users == first.evidence.users and one.requests)
-        is_cut = is_same or any(one.system != first.evidence.system for one in same)
+        is_cut = _may_be_task_of(first, last, [one for one in before if one.users], said)
     return Doubt("another_task", DoubtedFact.TURNS, (last.ref, first.ref), dialect=first.dialect) if is_cut else None
+
+
+def _is_answer(said: SpanEvidence) -> bool:
+    return said.answers and not said.requests and not said.asks_in_text
+
+
+def _may_be_task_of(first: SpanFacts, last: SpanFacts, told: Sequence[SpanEvidence], said: set[str]) -> bool:
+    """Say whether the first model of a turn may do a task of the turn before, whose models were told this."""
+    task = first.evidence
+    if said.isdisjoint(chain.from_iterable(one.users or () for one in told)):
+        return bool(last.evidence.requests) or all(one.system != task.system for one in told)
+    if last.evidence.users == task.users and last.context.user_text == first.context.user_text:
+        return True
+    return any(one.system != task.system for one in told if one.users == task.users and one.requests)
 
 
 def _ran_within(turn: list[Fragment], fragment: Fragment) -> bool:

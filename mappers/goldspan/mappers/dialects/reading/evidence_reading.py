@@ -186,30 +186,8 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
     Where nothing is `given` to a model, as for an agent, only a transcript tells responses apart.
     """
     attributes = span.attributes
-    values: tuple[list[Any], list[Any]] = ([], [])
-    """What may hold messages: what a model was given, and what it said."""
-    lists: dict[str, dict[int, dict[str, str]]] = {}
-    """The keys of numbered attributes by base, number and leaf."""
-    sessions: list[tuple[str, str]] = []
-    texts: list[str] = []
-    for key, says in _telling_keys(tuple(attributes), of_tool=False):
-        if says.out and isinstance(text := attributes[key], str):
-            texts += [text] if given and text else []
-        if says.list:
-            lists.setdefault(says.list, {}).setdefault(says.number, {})[says.leaf] = key
-            continue
-        value = attributes[key]
-        if value is None:
-            continue
-        if says.session:
-            sessions += _session(key, value)
-        if says.messages and (may_be_object(value) if isinstance(value, str) else not isinstance(value, _SCALARS)):
-            values[says.out].append(value)
-    if span.events:
-        _add_events(values, span)
-    if lists:
-        values = _with_lists(values, lists, attributes)
-    given_to, said = values
+    (given_to, said), sessions, texts = _told_by(span)
+    texts = texts if given else []
     ended = _input(given_to) if given else _NO_INPUT
     if not given:
         said = [one for one in said if not isinstance(one, str) or _is_transcript(one)]
@@ -231,6 +209,29 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
         sessions=tuple(sessions),
         may_be_user=ended.may_be_user,
     )
+
+
+def _told_by(span: SpanView) -> tuple[tuple[list[Any], list[Any]], list[tuple[str, str]], list[str]]:
+    """Return what may hold messages, given to a model and said by it; the ids of sessions; and all texts said."""
+    attributes = span.attributes
+    values: tuple[list[Any], list[Any]] = ([], [])
+    lists: dict[str, dict[int, dict[str, str]]] = {}
+    """The keys of numbered attributes by base, number and leaf."""
+    sessions: list[tuple[str, str]] = []
+    texts: list[str] = []
+    for key, says in _telling_keys(tuple(attributes), of_tool=False):
+        value = attributes[key]
+        if says.out and isinstance(value, str) and value:
+            texts.append(value)
+        if says.list:
+            lists.setdefault(says.list, {}).setdefault(says.number, {})[says.leaf] = key
+        elif value is not None:
+            sessions += _session(key, value) if says.session else ()
+            if says.messages and (may_be_object(value) if isinstance(value, str) else not isinstance(value, _SCALARS)):
+                values[says.out].append(value)
+    if span.events:
+        _add_events(values, span)
+    return _with_lists(values, lists, attributes) if lists else values, sessions, texts
 
 
 _ASKING_TEXTS = ("Action Input:", "next_tool_name", "<tool_call>", "<function_calls>", "<function=")
