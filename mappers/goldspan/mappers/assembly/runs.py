@@ -29,6 +29,7 @@ from goldspan.mappers.span_facts import (
     Role,
     SpanEvidence,
     SpanFacts,
+    ToolFacts,
     first_captured,
     first_known,
     value_digest,
@@ -187,9 +188,9 @@ class _Marks:
         """Note the next turn, and return it: in doubt where the execution of a request is in another turn."""
         calls = [call for call in turn.calls if not call.rejected]
         apart = [call for call in calls if self._is_of_another(call, turn)]
-        doubts = [_doubt("ran_in_another_turn", DoubtedFact.CALLS, apart)] if apart else []
         again = [call for call in calls if call.call_id and not call.requested and _as_it_ran(call) in self._first]
-        doubts += [_doubt("read_twice", DoubtedFact.CALLS, again)] if again else []
+        found = (("ran_in_another_turn", apart), ("read_twice", again))
+        doubts = [_doubt(code, DoubtedFact.CALLS, doubted) for code, doubted in found if doubted]
         caller = self._first.get(("calls", "", turn.agent or ""))
         if caller is not None and turn.start < self._ends[caller]:
             refs = () if turn.root is None else (turn.root,)
@@ -197,7 +198,7 @@ class _Marks:
         place = len(self._ends)
         for call in calls:
             self._first.setdefault(("calls", "", call.name), place)
-            for key in (*_halves(call), *(() if call.requested else (_as_it_ran(call),))):
+            for key in _halves(call):
                 self._first.setdefault(key, place)
         self._ends.append(turn.end)
         return replace(turn, doubts=tuple(sorted((*turn.doubts, *doubts)))) if doubts else turn
@@ -222,8 +223,10 @@ def _halves(call: ToolCall) -> Iterator[tuple[str, str, str]]:
         yield "asked", mark, call.name
     elif call.error is None and call.result.capture is Capture.NOT_CAPTURED and _is_marked(call):
         yield "begun", mark, call.name
-    if not call.requested and _is_marked(call):
-        yield "ran", mark, call.name
+    if not call.requested:
+        yield _as_it_ran(call)
+        if _is_marked(call):
+            yield "ran", mark, call.name
 
 
 def _as_it_ran(call: ToolCall) -> tuple[str, str, str]:
@@ -411,16 +414,17 @@ def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
         return None
     before = [one.evidence for one in islice(_models_before(turn), MOST_BEFORE)]
     said = set(chain.from_iterable(one.evidence.users or () for one in later[0].spans[:MOST_BEFORE]))
-    end = turn[-1].spans[-1]
-    if end.tool is not None and last.end <= end.start and _is_answer(last.evidence):
-        is_cut = all(end.tool.name != request.name for one in before for request in one.requests)
+    if (tool := _ran_after_answer(last, turn[-1].spans[-1])) is not None:
+        is_cut = all(tool.name != request.name for one in before for request in one.requests)
     else:
         is_cut = _may_be_task_of(first, last, [one for one in before if one.users], said)
     return Doubt("another_task", DoubtedFact.TURNS, (last.ref, first.ref), dialect=first.dialect) if is_cut else None
 
 
-def _is_answer(said: SpanEvidence) -> bool:
-    return said.answers and not said.requests and not said.asks_in_text
+def _ran_after_answer(model: SpanFacts, end: SpanFacts) -> ToolFacts | None:
+    said = model.evidence
+    is_answer = said.answers and not said.requests and not said.asks_in_text
+    return end.tool if is_answer and model.end <= end.start else None
 
 
 def _may_be_task_of(first: SpanFacts, last: SpanFacts, told: Sequence[SpanEvidence], said: set[str]) -> bool:

@@ -383,21 +383,24 @@ def _as_clock(match: re.Match[str]) -> str:
     """Write `viertel nach 6` and `без 20 8` as times."""
     found = match.groupdict()
     if found["one"]:
-        hour = int(found["one"])
-        minutes = int(found["to"] or 15) * (1 if found["way"] in ("nach", "over", "po") else -1)
+        hour, minutes = int(found["one"]), _from_hour(found["to"], past=found["way"] in ("nach", "over", "po"))
     elif found["told"]:
-        hour, minutes = int(found["told"]), int(found["by"] or 15) * (1 if found["past"] else -1)
+        hour, minutes = int(found["told"]), _from_hour(found["by"], past=bool(found["past"]))
     elif found["before"]:
-        hour, minutes = int(found["before"]), -int(found["less"] or 15)
+        hour, minutes = int(found["before"]), _from_hour(found["less"], past=False)
     elif found["hour"]:
-        hour = int(found["hour"])
-        minutes = -int(found["minutes"]) if found["minus"] else int(found["minutes"])
+        hour, minutes = int(found["hour"]), _from_hour(found["minutes"], past=not found["minus"])
     elif found["quartered"]:
         hour, minutes = int(found["quartered"]), 15 if found["part"] == "and" else -15
     else:
         hour, minutes = int(found["next"] or found["ordinal"]), -15 if found["next"] else -30
     at = hour * 60 + minutes
     return f" {at // 60 % 24}:{at % 60:02} " if hour <= 24 and abs(minutes) < 60 else match[0]
+
+
+def _from_hour(minutes: str | None, *, past: bool) -> int:
+    """Return the minutes past an hour, below 0 before it; a quarter if none are said."""
+    return int(minutes or 15) * (1 if past else -1)
 
 
 def _as_around_half(match: re.Match[str]) -> str:
@@ -464,6 +467,10 @@ def _names_of_locale(language: str) -> Iterator[tuple[str, str]]:
         if "city" in inside:
             yield inside["city"], zone.rpartition("/")[2].replace("_", " ")
     yield from _names_of_units(here, english)
+    yield from _relative_dates(language)
+
+
+def _relative_dates(language: str) -> Iterator[tuple[str, str]]:
     data: Any = import_module("babel.localedata")
     fields, named = (data.LocaleDataDict(data.load(one))["date_fields"] for one in (language, "en"))
     for field in ("day", "week", "month", "year"):

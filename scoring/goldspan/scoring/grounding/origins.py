@@ -389,7 +389,7 @@ class OriginFinder:
                 return found
         if unknown and self._template(leaf, words, unknown):
             return Origin(Kind.DERIVED, "template")
-        if any(map(str.isdigit, text)) and (told := self._told_in_pieces(text, words) or self._telephone(text, words)):
+        if (told := self._told_as_digits(text, words)) is not None:
             return told
         return self._identifier(words) if identifier else self._nearly_known(text, words, unknown, leaf)
 
@@ -398,6 +398,11 @@ class OriginFinder:
         if run.isdecimal():
             return self._conversation.number(float(run), self._passages) is not None
         return self._unspaced(run) is not None
+
+    def _told_as_digits(self, text: str, words: Sequence[str]) -> Origin | None:
+        if not any(map(str.isdigit, text)):
+            return None
+        return self._told_in_pieces(text, words) or self._telephone(text, words)
 
     def _told_in_pieces(self, text: str, words: Sequence[str]) -> Origin | None:
         """Return the origin of what was told in other pieces, as `DE89 3704` and `0 double 7`."""

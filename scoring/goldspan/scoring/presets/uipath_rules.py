@@ -409,9 +409,8 @@ def _as_criteria(given: object, field: str, evaluator: _Evaluator) -> object:
     if evaluator == "output" and any(isinstance(one, ExpectedCall) and one.result is None for one in entries):
         raise InputMissingError("expected outputs: the `result` of each of the golden's calls")
     keys = [one for one in entries if isinstance(one, str)]
-    if not keys:
-        calls = plain_calls(entries)
-        if evaluator in {"args", "output"}:
-            return {field: calls}
-        keys = [cast("str", call.get("name")) for call in calls]
+    calls = [] if keys else plain_calls(entries)
+    if evaluator in {"args", "output"} and not keys:
+        return {field: calls}
+    keys += [cast("str", call.get("name")) for call in calls]
     return {field: keys if evaluator == "order" else {key: ("==", keys.count(key)) for key in keys}}
