@@ -398,6 +398,11 @@ def _validated(model: type[_Criteria], given: object) -> _Criteria:
         raise UiPathEvaluationError(f"Error: {invalid}") from invalid
 
 
+def _check_results(expected: Sequence[object]) -> None:
+    if any(isinstance(one, ExpectedCall) and one.result is None for one in expected):
+        raise InputMissingError("expected outputs: the `result` of each of the golden's calls")
+
+
 def _as_criteria(given: object, field: str, evaluator: _Evaluator) -> object:
     """Turn expected calls into the criteria the evaluator wants; criteria, and what is neither, stay as they are."""
     if is_mapping(given):
@@ -406,8 +411,8 @@ def _as_criteria(given: object, field: str, evaluator: _Evaluator) -> object:
     if not is_sequence(given):
         return given
     entries = list(given)
-    if evaluator == "output" and any(isinstance(one, ExpectedCall) and one.result is None for one in entries):
-        raise InputMissingError("expected outputs: the `result` of each of the golden's calls")
+    if evaluator == "output":
+        _check_results(entries)
     keys = [one for one in entries if isinstance(one, str)]
     calls = [] if keys else plain_calls(entries)
     if evaluator in {"args", "output"} and not keys:
