@@ -200,7 +200,7 @@ def counted_of(evaluation: Evaluation) -> tuple[Counted, ...]:
 def _found(detail: object) -> Iterator[Counted]:
     """Yield what is counted of a call or a turn."""
     if isinstance(detail, TurnResult):
-        yield from ((names.DOUBTED_TURNS.name, doubt.code, doubt.dialect) for doubt in detail.doubts)
+        yield from {(names.DOUBTED_TURNS.name, doubt.code, doubt.dialect): None for doubt in detail.doubts}
     elif isinstance(detail, MetricCall):
         for finding in detail.findings:
             if finding.failed:
@@ -303,7 +303,7 @@ def _turn(turn: TurnResult, key: names.MetricNames) -> Attributes:
         (names.TURN_WRONG_TOOLS, [call.tool for call in turn.calls if call.has_wrong_arguments]),
     )
     if turn.doubts:
-        attributes[key[names.TURN_DOUBTS]] = tuple(doubt.code for doubt in turn.doubts)
+        attributes[key[names.TURN_DOUBTS]] = tuple(dict.fromkeys(doubt.code for doubt in turn.doubts))
     return attributes | {key[one]: tuple(dict.fromkeys(tools))[: names.TOOL_LIMIT] for one, tools in lists if tools}
 
 

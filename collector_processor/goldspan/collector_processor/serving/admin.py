@@ -198,7 +198,7 @@ class GoldenCoverage:
         label, reason = evaluation.verdict.label, evaluation.verdict.reason
         self.results[evaluation.metric, evaluation.level.value, "" if label is None else label.value, tenant] += 1
         if isinstance(evaluation.detail, TurnResult):
-            self.doubts.update((doubt.dialect, doubt.code) for doubt in evaluation.detail.doubts)
+            self.doubts.update({(doubt.dialect, doubt.code) for doubt in evaluation.detail.doubts})
         if evaluation.level is Level.SESSION and label is not None and sessions is not None:
             sessions[label.value] += 1
         if evaluation.level is Level.CALL and label is Label.NOT_EVALUATED and reason is not None:

@@ -127,7 +127,7 @@ class _Run:
                 turn = self._marks.held_against(joined.turn)
                 if self._made and (cut := _cut_between(self.turns[len(self._made) - 1].fragments, joined.fragments)):
                     self._made[-1], turn = (
-                        replace(one, doubts=tuple(sorted((*one.doubts, cut)))) for one in (self._made[-1], turn)
+                        replace(one, doubts=tuple(sorted({*one.doubts, cut}))) for one in (self._made[-1], turn)
                     )
                 self._attributes.append((known, ambiguous))
                 if _is_agent_alone(joined):
