@@ -17,6 +17,7 @@ from goldspan.collector_processor.in_process import setup
 from goldspan.collector_processor.in_process.made_on_use import MadeOnUse
 from rigs.in_process_rig import Inner, MakeRig, Rig
 from rigs.scripted_agent import ROME
+from rigs.waiting import until
 
 TESTS = Path(__file__).resolve().parents[1]
 GOLDENS = "golden_set: weather\ngoldens: [{session: wanted, turns: [{calls: [{name: get_weather}]}]}]\n"
@@ -96,7 +97,8 @@ def test_options_that_the_engine_checks_are_checked_at_once() -> None:
         ToolParameterMatchExporter(Inner(), metrics=["no_such_metric"])
 
 
-def test_the_agent_does_not_wait_while_the_engine_loads(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+def loading_slowly(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> tuple[Rig, threading.Event]:
+    """A door whose engine loads, since a trace began, until an event is set."""
     loads, may_load, make = threading.Event(), threading.Event(), setup.make_pipeline
 
     def slow(*args: Any, **options: Any) -> Any:
@@ -106,9 +108,27 @@ def test_the_agent_does_not_wait_while_the_engine_loads(make_rig: MakeRig, monke
 
     monkeypatch.setattr(setup, "make_pipeline", slow)
     rig: Rig = make_rig()
-    span = rig.tracer.start_span("root", attributes={"gen_ai.conversation.id": "wanted"})
-    rig.door.root_started(span)
+    rig.door.root_started(rig.tracer.start_span("root", attributes={"gen_ai.conversation.id": "wanted"}))
     assert loads.wait(30)
+    return rig, may_load
+
+
+def test_an_engine_that_is_loaded_at_the_end_exports_everything_at_once(
+    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig, may_load = loading_slowly(make_rig, monkeypatch)
+    rig.door.collect()
+    may_load.set()
+    until(lambda: not any(thread.name == "goldspan-start" for thread in threading.enumerate()))
+    rig.turn()
+    assert not rig.inner.spans
+    assert rig.door.end_of_input()
+    assert rig.inner.calls.count("export") == 1
+
+
+def test_the_agent_does_not_wait_while_the_engine_loads(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig, may_load = loading_slowly(make_rig, monkeypatch)
+    span = rig.tracer.start_span("root", attributes={"gen_ai.conversation.id": "wanted"})
     rig.door.root_started(span)
     may_load.set()
     rig.turn(calls=[ROME])

@@ -307,10 +307,9 @@ class ToolParameterMatchExporter(SpanExporter):
         is_new = self._pipeline.made is None
         if (made := self._pipeline.get()) is None:
             return None
-        if is_new:
-            made.collects |= self._collects
-            if self._shut_down:
-                made.close()
+        made.collects |= self._collects  # it may have been made in its own thread since
+        if is_new and self._shut_down:
+            made.close()
         return made
 
     def _failed(self, where: str, error: BaseException) -> None:
