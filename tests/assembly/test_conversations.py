@@ -334,6 +334,24 @@ def test_two_turns_may_be_one_of_several_tasks(first: SpanFacts, second: SpanFac
     assert found == [doubted] * 2
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "doubted"),
+    [
+        (task("m1", 1, AGENT, "a"), task("m2", 5, "route", "a"), True),
+        (task("m1", 1, AGENT, "a", wrote="x"), task("m2", 5, "polish", "x"), True),
+        (task("m1", 1, AGENT, "a"), task("m2", 5, AGENT, "a"), False),
+        (task("m1", 1, AGENT, "a", wrote="x"), task("m2", 5, "sum up", "b"), False),
+    ],
+    ids=["told the same", "told the other's answer", "asked again", "told something else"],
+)
+def test_runs_of_agents_may_be_steps_of_a_program(first: SpanFacts, second: SpanFacts, *, doubted: bool) -> None:
+    above = [agent("t", f"a{number}", session="s", start=start, end=start + 2) for number, start in ((1, 1), (2, 5))]
+    runs = [one.changed(parent_id=root.span_id) for one, root in zip((first, second), above, strict=True)]
+    [session] = assemble([*above, *runs])
+    found = ["another_task" in {doubt.code for doubt in turn.doubts} for turn in session.turns]
+    assert found == [doubted] * 2
+
+
 def test_what_a_program_runs_between_two_turns_may_be_of_either() -> None:
     spans = [task("m1", 1, AGENT, "a"), tool("t", "f", "r", name="f", start=4), task("m2", 7, AGENT, "a", "b")]
     [session] = assemble([plain("t", "r", end=20), *spans])

@@ -39,6 +39,22 @@ def test_a_turn_without_calls_is_still_a_turn() -> None:
     assert shape([agent("t", "root"), model("t", "m", "root")]) == [[[]]]
 
 
+def test_what_is_written_as_a_model_around_the_calls_of_several_is_an_agent() -> None:
+    asked = (("a", {"x": 1}, "1"),), (("b", {"y": 2}, "2"),)
+    loop = [
+        model("t", "m1", "loop", requests=asked[0], start=1, end=2),
+        *(tool("t", "a", "loop", name="a", start=3), tool("t", "b", "loop", name="b", start=6)),
+        model("t", "m2", "loop", requests=asked[1], start=4, end=5),
+    ]
+    around = model("t", "loop", "main", requests=(*asked[0], *asked[1]), start=0, end=8)
+    (session,) = assemble([plain("t", "main", end=30), around, *loop])
+    assert [(call.name, call.batch) for call in session.turns[0].calls] == [("a", 1), ("b", 2)]
+    assert session.turns[0].root == around.ref
+    same = [model("t", "m1", "loop", requests=asked[0] + asked[1], start=1, end=2)]
+    (session,) = assemble([plain("t", "main", end=30), around, *same, *loop[1:3]])
+    assert [call.batch for call in session.turns[0].calls] == [1, 1]
+
+
 @pytest.mark.parametrize("made", ["create_agent", "mcp_server"])
 def test_construction_and_servers_of_their_own_make_no_turn(made: str) -> None:
     span = agent("t", "x", no_turn=True) if made == "create_agent" else tool("t", "x", no_turn=True)

@@ -167,12 +167,18 @@ def loads(text: str) -> Any:
 _LAYERS = 3  # how often JSON text may be written as JSON text again
 _REPR = re.compile(r"[A-Za-z_][\w.]*\((?:\w+=|\[|\{|'|\))|[A-Za-z_]\w*=(?:['\"\[{]|[A-Z][\w.]*\()")
 """How Python writes an object, with or without its class."""
+_MARKED = re.compile(r"@?[\w.=/+-]{0,40}\bjson[:,](?=[\[{\"])")
+"""What some writers put before JSON to say that it is: `json:`, `@ag.type=json:`, `application/json,`."""
 
 
 def may_be_object(text: str) -> bool:
     """Say whether a text may be an object or an array: by how it begins."""
     start = text.lstrip()[:2] if text[:1].isspace() else text[:2]
-    return start[:1] in {"{", "["} or start in {'"{', '"[', '"\\'}
+    return start[:1] in {"{", "["} or start in {'"{', '"[', '"\\'} or _mark_before_json(text) is not None
+
+
+def _mark_before_json(text: str) -> re.Match[str] | None:
+    return _MARKED.match(text) if "json" in text[:48] else None
 
 
 def may_be_value(text: str) -> bool:
@@ -186,6 +192,8 @@ def read_value(value: Any) -> Any:
         if not isinstance(value, str):
             break
         text = value.strip()
+        if (mark := _mark_before_json(text)) is not None:
+            text = text[mark.end() :]
         if text[:1] not in {"{", "[", '"', "("}:
             return python_value(text) or value if _REPR.match(text) else value
         try:

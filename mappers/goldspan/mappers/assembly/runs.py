@@ -403,22 +403,30 @@ def _is_told_again(turn: list[Fragment], fragment: Fragment) -> bool:
 
 
 def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
-    """Doubt where one of two turns without agents ends, if nothing that users said before is said in the later one.
+    """Doubt where one of two turns ends, if nothing that users said before is said in the later one.
 
     Its model may have another task in the same turn, one of a pipeline's: the system tells it something else, or the
     model before asked for a tool and never saw the result. So may one that is told the same as a model before. And what
-    a program runs between an answer and the next message may be of either.
+    a program runs between an answer and the next message may be of either. An agent, too, may be told by the program
+    what another answered, or what the user said to that one.
     """
     first, last = _first_model(later[0]), next(_models_before(turn), None)
-    if first is None or last is None or not first.evidence.users or not all(one.agentless for one in (*turn, *later)):
+    if first is None or last is None or not first.evidence.users:
         return None
     before = [one.evidence for one in islice(_models_before(turn), MOST_BEFORE)]
-    said = set(chain.from_iterable(one.evidence.users or () for one in later[0].spans[:MOST_BEFORE]))
-    if (tool := _ran_after_answer(last, turn[-1].spans[-1])) is not None:
+    if not all(one.agentless for one in (*turn, *later)):
+        is_cut = any(_is_told_with(first.evidence, one) for one in before)
+    elif (tool := _ran_after_answer(last, turn[-1].spans[-1])) is not None:
         is_cut = all(tool.name != request.name for one in before for request in one.requests)
     else:
-        is_cut = _may_be_task_of(first, last, [one for one in before if one.users], said)
+        is_cut = _may_be_task_of(first, last, [one for one in before if one.users], later[0])
     return Doubt("another_task", DoubtedFact.TURNS, (last.ref, first.ref), dialect=first.dialect) if is_cut else None
+
+
+def _is_told_with(given: SpanEvidence, other: SpanEvidence) -> bool:
+    """Say whether a model is given what another wrote, or with another task what users said to that one."""
+    users = given.users or ()
+    return users[-1:] == (other.wrote,) or (users == other.users and given.system != other.system)
 
 
 def _ran_after_answer(model: SpanFacts, end: SpanFacts) -> ToolFacts | None:
@@ -427,9 +435,10 @@ def _ran_after_answer(model: SpanFacts, end: SpanFacts) -> ToolFacts | None:
     return end.tool if is_answer and model.end <= end.start else None
 
 
-def _may_be_task_of(first: SpanFacts, last: SpanFacts, told: Sequence[SpanEvidence], said: set[str]) -> bool:
+def _may_be_task_of(first: SpanFacts, last: SpanFacts, told: Sequence[SpanEvidence], turn: Fragment) -> bool:
     """Say whether the first model of a turn may do a task of the turn before, whose models were told this."""
     task = first.evidence
+    said = set(chain.from_iterable(one.evidence.users or () for one in turn.spans[:MOST_BEFORE]))
     if said.isdisjoint(chain.from_iterable(one.users or () for one in told)):
         return bool(last.evidence.requests) or all(one.system != task.system for one in told)
     if last.evidence.users == task.users and last.context.user_text == first.context.user_text:

@@ -19,15 +19,17 @@ told by what ran around it: the second part below.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from goldspan.mappers.assembly.trace_tree import GivenTools, TraceTree, runner_of, time_order
+from goldspan.mappers.assembly.trace_tree import GivenTools, TraceTree, after_unseen_requests, time_order
 from goldspan.mappers.span_facts import (
     SHAPE,
     ModelFacts,
@@ -47,28 +49,6 @@ from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
 # Calls that one model response requested are a batch. Without a visible request, executions are a batch if a merged
 # span repeats them, else if they follow the same model call that requested tools unseen, else if they are siblings that
 # overlap in time.
-
-
-def after_unseen_requests(
-    executions: Iterable[SpanFacts], spans: Iterable[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]
-) -> dict[SpanRef, SpanRef]:
-    """Return the model call that requested each execution, if the latest one of its agent may have asked unseen (R8).
-
-    A nested agent's executions and model calls are below the tool or agent that runs it.
-    """
-    models: dict[SpanRef | None, list[SpanFacts]] = {}
-    for span in spans:
-        if span.model is not None and span.role is Role.MODEL:
-            models.setdefault(runner_of(span, tree_of(span)), []).append(span)
-    if not any(model.model is not None and model.model.may_have_asked for found in models.values() for model in found):
-        return {}
-    asked: dict[SpanRef, SpanRef] = {}
-    for span in executions:
-        before = [model for model in models.get(runner_of(span, tree_of(span)), ()) if model.start <= span.start]
-        latest = max(before, key=time_order, default=None)
-        if latest is not None and latest.model is not None and latest.model.may_have_asked:
-            asked[span.ref] = latest.ref
-    return asked
 
 
 def overlapping_siblings(
@@ -214,8 +194,9 @@ def calls_of(
         batch = batch_of[execution.span.ref] if execution.batch is None else execution.batch
         first = execution.asked.model if requested and execution.asked is not None else execution.span
         batches.add(batch, time_order(first), execution.position, call)
+    later = _given_results(spans)
     for ask in _not_executed(unmatched, executions, spans):
-        call = _requested_call(ask, given)
+        call = _requested_call(ask, given, _nameless_error(ask, later))
         if _is_of_framework(call, pseudo_tools):
             continue
         call = _only_requested(call, executed_names, answered)
@@ -679,7 +660,21 @@ def _executed_call(execution: _Execution, given: GivenTools) -> ToolCall:
     )
 
 
-def _requested_call(ask: _ModelRequest, given: GivenTools) -> ToolCall:
+def _given_results(spans: Iterable[SpanFacts]) -> list[SpanFacts]:
+    return [span for span in spans if span.role is Role.MODEL and span.evidence.results]
+
+
+def _nameless_error(ask: _ModelRequest, later: Sequence[SpanFacts]) -> str | None:
+    """Say whether a call without an id failed: by the place of its result among those the next model was given."""
+    model, following = ask.model, bisect_left(later, ask.model.end, key=attrgetter("start"))
+    if ask.request.call_id or model.model is None or following == len(later):
+        return None
+    results = later[following].evidence.results
+    is_known = len(results) == len(model.model.requests) and not any(one.call_id for one in results)
+    return "error" if is_known and results[ask.position].failed else None
+
+
+def _requested_call(ask: _ModelRequest, given: GivenTools, error: str | None) -> ToolCall:
     arguments = ask.request.arguments
     return ToolCall(
         name=ask.request.name,
@@ -690,6 +685,7 @@ def _requested_call(ask: _ModelRequest, given: GivenTools) -> ToolCall:
         start=ask.model.end,
         end=ask.model.end,
         evidence=(ask.model.ref,),
+        error=error,
         dialect=ask.model.dialect,
         agent=given.agent_of(ask.model),
         raw_arguments=arguments,

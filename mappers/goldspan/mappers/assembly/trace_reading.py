@@ -26,7 +26,7 @@ from itertools import chain
 from goldspan.mappers.assembly import turn_fragments
 from goldspan.mappers.assembly.joined_logs import with_logs
 from goldspan.mappers.assembly.shaped_calls import LaterShapes, with_shapes
-from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors
+from goldspan.mappers.assembly.trace_tree import TraceTree, with_ancestors, with_loops_as_agents
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts
 from goldspan.mappers.spans import UndecodedSpan
 from goldspan.scoring.errors import Problem
@@ -75,6 +75,12 @@ class _Tree:
             self.shapes = LaterShapes(self.spans)
         spans = None if self.shapes.are_used else self.shapes.spans()
         return with_shapes(self.spans) if spans is None else spans
+
+    def joined(self) -> Mapping[str, SpanFacts]:
+        """Return the spans with what their shape and their logs say: requests in logs tell executions by shape, too."""
+        spans = with_logs(self.shaped(), self.logs) if self.logs else self.shaped()
+        asked = any(log.model is not None and log.model.requests for log in self.logs)
+        return with_shapes(spans) if asked else spans
 
 
 class TraceReading:
@@ -127,12 +133,12 @@ class TraceReading:
         return list(self._fragments)
 
     def _read(self, tree: _Tree, keys: Sequence[str], on_problem: Callable[[Problem], object]) -> None:
-        spans = tree.shaped()
+        spans = tree.joined()
         trace_id = next(iter(spans.values())).trace_id if spans else ""
         if trace_id:
             spans = with_ancestors(spans, [log.span_id for log in tree.logs])
         of_logs = [(log.span_id, log.session_keys) for log in tree.logs if log.session_keys]
-        read = TraceTree(with_logs(spans, tree.logs) if tree.logs else dict(spans), of_logs)
+        read = with_loops_as_agents(TraceTree(dict(spans), of_logs))
         for span_id in read.cut:
             words = "its parents lead back to this span; it was read as a root"
             on_problem(Problem("parent_cycle", words, f"{trace_id}/{span_id}"))

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, takewhile
 from operator import attrgetter
 from typing import TypeVar
 
-from goldspan.mappers.span_facts import Role, SpanFacts
+from goldspan.mappers.span_facts import Role, SpanFacts, value_digest
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef
 
 InheritedT = TypeVar("InheritedT")
@@ -190,6 +190,28 @@ def is_agent(span: SpanFacts) -> bool:
     return span.role is Role.AGENT and not span.no_turn
 
 
+def with_loops_as_agents(tree: TraceTree) -> TraceTree:
+    """Return the tree with a model's span around the calls of several models as an agent's: it holds their loop."""
+    inside: dict[str, list[SpanFacts]] = {}
+    for span in tree.spans.values():
+        for above in tree.models_around(span.span_id) if span.role is Role.MODEL else ():
+            inside.setdefault(above.span_id, []).append(span)
+    loops = (tree.spans[span_id] for span_id, models in inside.items() if _repeats(tree.spans[span_id], models))
+    found = {span.span_id: span.changed(role=Role.AGENT, model=None) for span in loops if span.role is Role.MODEL}
+    return TraceTree({**tree.spans, **found}, tree.log_session_keys) if found else tree
+
+
+def _repeats(outer: SpanFacts, models: Sequence[SpanFacts]) -> bool:
+    """Say whether a span repeats what several of these models asked for, and none of them alone."""
+    own, asked = _asked_by(outer), [requests for requests in map(_asked_by, models) if requests]
+    return bool(own) and own not in asked and own <= set[tuple[str, str]]().union(*asked)
+
+
+def _asked_by(span: SpanFacts) -> set[tuple[str, str]]:
+    requests = () if span.model is None else span.model.requests
+    return {(one.name, value_digest(one.arguments.raw)) for one in requests}
+
+
 def two_outermost_agents(span: SpanFacts, above: tuple[str, str] | None) -> tuple[str, str] | None:
     """Return the ids of the two highest agents among a span and its ancestors, given those of its parent."""
     if not is_agent(span) or (above is not None and above[1]):
@@ -221,6 +243,28 @@ def runner_of(span: SpanFacts, tree: TraceTree) -> SpanRef | None:
     """Return the agent that made a model call or ran a tool, or the tool that did: the first above; None: no one."""
     above = (one for one in tree.recognised_above(span.span_id) if one.role in (Role.AGENT, Role.TOOL))
     return next((one.ref for one in above), None)
+
+
+def after_unseen_requests(
+    executions: Iterable[SpanFacts], spans: Iterable[SpanFacts], tree_of: TreeOf
+) -> dict[SpanRef, SpanRef]:
+    """Return the model call that requested each execution, if the latest one of its agent may have asked unseen (R8).
+
+    A nested agent's executions and model calls are below the tool or agent that runs it.
+    """
+    models: dict[SpanRef | None, list[SpanFacts]] = {}
+    for span in spans:
+        if span.model is not None and span.role is Role.MODEL:
+            models.setdefault(runner_of(span, tree_of(span)), []).append(span)
+    if not any(model.model is not None and model.model.may_have_asked for found in models.values() for model in found):
+        return {}
+    asked: dict[SpanRef, SpanRef] = {}
+    for span in executions:
+        before = [model for model in models.get(runner_of(span, tree_of(span)), ()) if model.start <= span.start]
+        latest = max(before, key=time_order, default=None)
+        if latest is not None and latest.model is not None and latest.model.may_have_asked:
+            asked[span.ref] = latest.ref
+    return asked
 
 
 class GivenTools:
