@@ -1,20 +1,26 @@
 """Codes of countries, regions, currencies, languages and airports, and the names that people use for them.
 
-The tables are those of `pycountry` and `airportsdata`, where these are installed: the extra `grounding`.
+The tables are those of `pycountry` and `airportsdata`, where these are installed: the extra `grounding`. What a city is
+called in other languages is in `cities.txt`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from importlib import import_module
+from importlib.resources import files
 from importlib.util import find_spec
+from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import Any, cast
 
-from goldspan.scoring.grounding.words import FILLERS, normalised, remembered, words_of
+from goldspan.scoring.grounding.words import FILLERS, normalised, remembered, without_marks, words_of
 
 Name = tuple[str, ...]
+_LONGEST_CITY = 40
+_LAST_LATIN = "\u024f"
 _SHORT = 3  # words of currencies up to this length, such as `us`, name none alone
 
 
@@ -74,6 +80,13 @@ def _codes_of_currencies() -> frozenset[str]:
     return frozenset(code for code, _ in _currencies())
 
 
+SIGNS_OF_CURRENCIES: Mapping[str, str] = {
+    "USD": "$", "CAD": "$", "AUD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CNY": "¥", "INR": "₹", "KRW": "₩",
+    "BRL": "r$", "PLN": "zł", "RUB": "₽", "TRY": "₺", "ILS": "₪", "THB": "฿", "VND": "₫", "UAH": "₴", "NGN": "₦",
+}  # fmt: skip
+"""The signs that stand beside amounts, as texts are normalised."""
+
+
 @cache
 def words_of_currencies() -> frozenset[str]:
     """Return the codes of currencies and the last words of their names: `usd`, `dollar`, `dollars`."""
@@ -101,3 +114,50 @@ def names_of(value: str) -> tuple[Name, ...]:
     """Return what else a code or name may be called, in words."""
     key = " ".join(_name(value))
     return _table().get(key, ()) if key else ()
+
+
+@cache
+def _cities() -> Sequence[str]:
+    listed = (files("goldspan.scoring.grounding") / "cities.txt").read_text("utf-8").splitlines()
+    return [line for line in listed if not line.startswith("#")]
+
+
+@cache
+def _cities_by_name() -> Mapping[str, Sequence[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for line in _cities():
+        for name in line.split("|")[1:-1]:
+            found[name].append(line)
+    return dict(found)
+
+
+def _as_listed(name: str) -> str:
+    plain = normalised(name)
+    return next(iter(without_marks(plain)), plain)
+
+
+@remembered
+def names_of_city(name: str) -> tuple[str, ...]:
+    """Return what the cities of a name, or of the code of an airport, are called in other languages.
+
+    All are written without capitals and accents, and have four letters at least in Latin script.
+    """
+    if len(name) > _LONGEST_CITY or (len(name) < 4 and name.isascii() and not name.isupper()):
+        return ()
+    names = chain.from_iterable(line.split("|")[1:-1] for line in _cities_by_name().get(_as_listed(name), ()))
+    return tuple(one for one in dict.fromkeys(names) if len(one) > 3 or one[0] > _LAST_LATIN)
+
+
+@lru_cache(64)
+def _cities_in(country: str) -> str:
+    """Return the cities of a country, by its code of two small letters."""
+    return "".join(line[2:] for line in _cities() if line.startswith(f"{country}|"))
+
+
+def names_city_in(country: str, text: str, words: Sequence[str]) -> bool:
+    """Whether a normalised text, which has these words, names a city of a country, by its code of two letters."""
+    known = _cities_in(country.lower())
+    pairs = (f"{one} {other}" for one, other in pairwise(words))
+    if any(f"|{_as_listed(one)}|" in known for one in chain(words, pairs) if len(one) > 3):
+        return True
+    return not text.isascii() and any(name in text for name in known.split("|") if name and name[0] >= "\u0e00")

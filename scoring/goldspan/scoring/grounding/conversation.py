@@ -50,10 +50,29 @@ _SPOKEN_LETTERS = {
         "alpha", "alfa", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet", "juliett",
         "kilo", "lima", "mike", "november", "oscar", "papa", "quebec", "romeo", "sierra", "tango", "uniform", "victor",
         "whiskey", "xray", "yankee", "zulu",
+        # Names by which letters are spelled in German, Italian and French.
+        "anton", "berta", "cäsar", "dora", "emil", "friedrich", "gustav", "heinrich", "ida", "julius", "kaufmann",
+        "konrad", "ludwig", "martha", "nordpol", "otto", "paula", "quelle", "richard", "samuel", "siegfried", "theodor",
+        "ulrich", "viktor", "wilhelm", "zacharias", "zeppelin", "ancona", "bologna", "como", "domodossola", "empoli",
+        "firenze", "genova", "imola", "jolly", "livorno", "milano", "napoli", "otranto", "palermo", "quarto", "roma",
+        "savona", "torino", "udine", "venezia", "washington", "york", "zara", "anatole", "berthe", "célestin", "désiré",
+        "eugène", "françois", "gaston", "henri", "irma", "joseph", "kléber", "louis", "marcel", "nicolas", "pierre",
+        "quintal", "raoul", "suzanne", "thérèse", "ursule", "william", "xavier", "yvonne", "zoé",
     )
 }  # fmt: skip
+_LETTERS_BY_NAME = {
+    word: letters.partition(" ")[0]
+    for letters in (
+        "b bi bé bê", "c ci ce cé cê", "d di de dé dê", "f effe ef efe", "g gi ge gé gê", "h acca ha hache agá",
+        "j jot jota ji", "k ka kappa cá", "l elle el ele", "m emme em eme", "n enne en ene", "p pi pe pé pê",
+        "q qu ku cu quê", "r erre er", "s esse es ese", "t ti te té tê", "v vu vi vau uve vé vê", "w we",
+        "x ics ix ixe equis xis", "y ypsilon", "z zeta zett zède zê",
+    )
+    for word in letters.split()[1:]
+}  # fmt: skip
+_AS_IN = frozenset(("wie", "comme", "como", "come"))  # before a word that begins with the letter: `B wie Berta`
 _SPOKEN_ZEROS = {"hundred": "00", "100": "00", "thousand": "000", "1000": "000"}  # behind a digit
-_TOLD = _SPOKEN_DIGITS | _SPOKEN_LETTERS  # how people tell a number digit by digit
+_TOLD = _SPOKEN_DIGITS | _SPOKEN_LETTERS | _LETTERS_BY_NAME  # how people tell a number digit by digit
 _TOLD_AS = {sign: [word for word, one in _TOLD.items() if one == sign] for sign in _TOLD.values()}
 _BETWEEN_PIECES = frozenset((
     "dash", "hyphen", "minus", "slash", "and", "then", "und", "dann", "et", "y", "luego", "e", "poi", "depois",
@@ -366,6 +385,9 @@ class Conversation:
             at += 1
             if word in _REPEATED or (word in _BETWEEN_PIECES and not wanted.startswith(word)):
                 times = _REPEATED.get(word, 1)
+                continue
+            if word in _AS_IN and not wanted.startswith(word):
+                at += 1
                 continue
             tens = TENS.get(word)
             if tens is not None:

@@ -100,7 +100,8 @@ class Day(NamedTuple):
 
 _HOLIDAYS = {
     "christmas": Day(0, 12, 25), "xmas": Day(0, 12, 25), "halloween": Day(0, 10, 31), "valentine": Day(0, 2, 14),
-    "valentines": Day(0, 2, 14),
+    "valentines": Day(0, 2, 14), "hogmanay": Day(0, 12, 31), "juneteenth": Day(0, 6, 19), "boxing": Day(0, 12, 26),
+    "patrick's": Day(0, 3, 17),
 }  # fmt: skip
 """Days of the year that people name in words."""
 
@@ -117,6 +118,10 @@ def days_of(text: str, letters: Set[str]) -> Iterator[Day]:
     if separated:
         yield from _in_either_order(text)
     yield from (_HOLIDAYS[name] for name in _HOLIDAYS.keys() & letters)
+    if "eve" in letters:
+        yield from (Day(0, 12, 24), Day(0, 12, 31))
+    if "new year" in text:
+        yield Day(0, 1, 1)
     for match in chain(_MONTH_DAY.finditer(text), _DAY_MONTH.finditer(text)) if named else ():
         yield from _checked(int(match["year"] or 0), _MONTHS[match["month"]], int(match["day"]))
     if separated:
@@ -354,6 +359,18 @@ def parts_of_months(text: str, letters: Set[str]) -> Iterator[PartOfMonth]:
         yield PartOfMonth(_MONTHS[match["month"]], *_SPANS_OF_MONTHS[match["part"]])
 
 
+_FROM_EASTER = {
+    "easter": 0, "easter sunday": 0, "palm sunday": -7, "maundy thursday": -3, "holy thursday": -3, "good friday": -2,
+    "holy saturday": -1, "easter saturday": -1, "easter monday": 1, "ascension day": 39, "whit sunday": 49,
+    "pentecost": 49, "whit monday": 50, "corpus christi": 60, "ash wednesday": -46, "shrove tuesday": -47,
+    "carnival monday": -48,
+}  # fmt: skip
+"""Days that people name by feasts, as days after the Sunday of Easter."""
+_EASTER = regex(rf"\b(?:{'|'.join(sorted(_FROM_EASTER, key=len, reverse=True))})\b")
+_EASTER_WORDS = frozenset(name.split()[0] for name in _FROM_EASTER)
+_YEAR = 366
+
+
 class RelativeDay(NamedTuple):
     """Words that lead from a day to others: `tomorrow`, `next week`, `in 3 days`, `friday`."""
 
@@ -404,10 +421,23 @@ class RelativeDay(NamedTuple):
                 return abs(delta) <= 14 and wanted.weekday() == self.number
             case "quarter":
                 return abs(months) <= 6
+            case "easter":
+                return abs(delta) <= _YEAR and (wanted - _easter(wanted.year)).days == self.number
             case "days":
                 return abs(delta) in (self.number, self.number - 1)
             case _:
-                return abs(months) == self.number and abs(wanted.day - base.day) <= 1
+                until = wanted + timedelta(days=1)  # for six months from the 1st, the last day is one before the 1st
+                ends = base.day == until.day == 1 and (until.year - base.year) * 12 + until.month - base.month
+                return (abs(months) == self.number and abs(wanted.day - base.day) <= 1) or ends == self.number
+
+
+def _easter(year: int) -> date:
+    """Return the Sunday of Easter in the Gregorian calendar, by the method of Meeus, Jones and Butcher."""
+    century, rest = divmod(year, 100)
+    epact = (19 * (year % 19) + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15) % 30
+    to_sunday = (32 + 2 * (century % 4) + 2 * (rest // 4) - epact - rest % 4) % 7
+    later = (year % 19 + 11 * epact + 22 * to_sunday) // 451
+    return date(year, 3, 22) + timedelta(days=epact + to_sunday - 7 * later)
 
 
 def weeks_of(words: Iterable[RelativeDay]) -> set[int]:
@@ -454,6 +484,8 @@ def relative_days_of(text: str, letters: Set[str]) -> Iterator[RelativeDay]:
                 yield RelativeDay(match[1], "day", offset)
     for match in () if letters.isdisjoint(_WEEKDAY_WORDS) else _WEEKDAY.finditer(text):
         yield RelativeDay(match[1], "weekday", _WEEKDAYS[match[1]])
+    for match in () if letters.isdisjoint(_EASTER_WORDS) else _EASTER.finditer(text):
+        yield RelativeDay(match[0], "easter", _FROM_EASTER[match[0]])
     if letters.isdisjoint(_UNITS):
         return
     for match in () if "end" not in letters else _END_OF_MONTH.finditer(text):

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
-from goldspan.scoring.grounding.words import ARABIC_BEGINNING, NUMBER_WORDS
+from goldspan.scoring.grounding.words import ARABIC_BEGINNING, NUMBER_WORDS, without_marks
 from goldspan.scoring.patterns import regex
 
 
@@ -205,6 +205,7 @@ def is_in_other_letters(text: str) -> bool:
 
 
 _LAST_LATIN = "\u024f"
+_LEAST_TYPED = 4
 _Table = Mapping[str, list[tuple[list[str], str]]]
 
 
@@ -254,10 +255,16 @@ def _table(language: str) -> _Table:
     )
     for name, english in chain(_numbers(language), phrases, _names(language)):
         named.setdefault(unicodedata.normalize("NFKC", name.replace("_", " ")), english)
-    for name, english in named.items():
+    plain = ((bare, english) for name, english in named.items() for bare in _as_typed(name))
+    for name, english in {**dict(plain), **named}.items():
         if tokens := _forms(_TOKEN.findall(name)):
             table[tokens[0]].append((tokens, english))
     return table
+
+
+def _as_typed(name: str) -> Sequence[str]:
+    """Return a long name as it is typed in a hurry: `martedi`."""
+    return without_marks(name) if len(name) >= _LEAST_TYPED and max(name) <= _LAST_LATIN else ()
 
 
 # Numbers in several words or pieces.
@@ -495,7 +502,7 @@ def _short_weekdays(language: str) -> tuple[re.Pattern[str], Mapping[str, str]]:
         for number, name in days[width].items()
     }
     names = "|".join(re.escape(one) for one in short if len(one) < 4)
-    between = r"\s*[-\u2013,/]\s*|\s+(?:bis|tot|t/m|al?|à|ao|do|по)\s+"
+    between = r"\s*[-\u2013,/]\s*|\s+(?:bis|tot|t/m|al?|à|ao|do|по|und|en|et|y|e)\s+"
     alone = r"\.(?= (?:in|um|ab|den|le|el|\d))"  # `Sa. um 8`
     return regex(rf"\b(?:{names})(?:\b\.?(?:(?:{between})(?:{names})\b\.?)+|{alone})"), short
 
@@ -602,6 +609,7 @@ _BEFORE_NAMES: Sequence[_Replacement] = (
         lambda one: f" {_WEEKDAYS['一二三四五六日天'.index(one[1])]} ",
     ),
     (_CJK, _HAN_NUMBER, _as_number),
+    (_CJK, regex(r"(?<=\d)\s*[个個]\s*(?=小[时時]|[钟鐘][头頭]|星期|[礼禮]拜)"), ""),
     (
         _CJK,
         regex(r"差\s*(?:(1刻)|(\d{1,2})分?)钟?\s*(1?\d)\s*[点點]"),
@@ -616,7 +624,8 @@ _BEFORE_NAMES: Sequence[_Replacement] = (
     (_CJK, _AND_HALF_A_UNIT, r"\1.5\2"),
     (_CJK, regex(r"100分之(\d+(?:\.\d+)?)"), r" \1 percent "),
     (_CJK, _LARGE, _in_full),
-    (_CJK, regex(r"(?<!\d)([1-9])成"), r" \g<1>0 percent "),
+    (_CJK, regex(r"(?<=\d)\s*打(?!\d)"), " dozen "),
+    (_CJK, regex(r"(?<!\d)([1-9])[成割]"), r" \g<1>0 percent "),
     (_COMMAS, regex(r"(?<![\d.,])(\d{1,6}),(\d{1,2})(?![\d,])"), r"\1.\2"),
     (_ALL, regex(r"(?<!\d)(?<!\d月)(?<!\d月\s)(\d{1,2})\s*[号號일日](?!\w?元|[楼樓线線店门門院房])"), r" \1th "),
     (_ALL, _DAYS_FROM_TO, r" from the \1th to the \2th "),

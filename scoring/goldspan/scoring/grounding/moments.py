@@ -28,21 +28,26 @@ from goldspan.scoring.grounding.dates import (
     times_of,
     weeks_of,
 )
+from goldspan.scoring.grounding.languages import in_english, languages_of
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
 from goldspan.scoring.grounding.quantities import Quantity
-from goldspan.scoring.grounding.words import letters_in, remembered, words_of
+from goldspan.scoring.grounding.words import letters_in, normalised, remembered, words_of
 from goldspan.scoring.patterns import regex
 
 _ENDS = frozenset(("end", "until", "finish", "stop"))
+_DAYS = frozenset(("days", "tage", "jours", "dias", "giorni"))
+_DURATIONS = frozenset(("minutes", "minute", "min", "mins", "duration", "length"))
 _ENDS_OF_YEAR = ((1, 1), (12, 31))
 _DAYS_AFTER_MONTH = 3  # the last week of a month may end so many days after it
 _USUAL_MINUTES = (30, 60, 90, 120)
 _MOST_SPANS = 3
 _LONGEST_MONTH = 31
+_LEAST_DAY = 10  # smaller numbers are said of other things, too
 _LED_FROM = 50
 _LED_IN_STEPS_FROM = 3
 _LONG_RUN = regex(r"(?<![\d.t])\d{5,}")
 _NUMBERED_DAY = regex(r"\d{8}[-_](?!(?:[01]\d|2[0-3])[0-5]\d)\d")  # an order of a day: `20240516-7702`
+_OFFSET = regex(r"(?<=\d[:.]\d\d)(?::00)?(?:\.0+)?[+-](?:0\d|1[0-4]):?[0-5]\d$")  # of a zone
 _DIGITS_OF_MOMENTS = (8, 12, 14)
 _NOT_CERTAIN = (Kind.UNKNOWN, Kind.ASSUMED)
 
@@ -74,24 +79,44 @@ class MomentFinder:
     @cached_property
     def _moments(self) -> tuple[Set[int], Set[int]]:
         """The latest dates as ordinals, and the latest times as minutes."""
-        days = {whole.toordinal() for day, _ in self.days[:20] if (whole := _with_year(day, self._today))}
+        latest = [day for day, _ in self.days[:20]]
+        months = {(day.year, day.month) for day in latest if day.month}
+        latest += [Day(year, month, day.day) for day in latest if not day.month for year, month in months]
+        days = {whole.toordinal() for day in latest if (whole := _with_year(day, self._today))}
         return days, {hour * 60 + minute for (hour, minute), _ in self.times[:20]}
 
-    def is_time_between(self, value: int) -> bool:
-        """Whether a number is the time between two dates or two times that were said, in days or a smaller unit."""
+    def is_time_between(self, value: int, leaf: Leaf | None = None) -> bool:
+        """Whether a number is the time between two dates or two times that were said, in days or a smaller unit.
+
+        Or how long a time is: `1h50` is 110 minutes. Days may count the first and the last.
+        """
         days, times = self._moments if value > 0 else (set[int](), set[int]())
         gaps = (value, value * 60, value // 60 if value % 60 == 0 else value)
+        if leaf is not None and name_says(leaf.path, _DAYS) and any(day + value - 1 in days for day in days):
+            return True
+        if leaf is not None and value in times and name_says(leaf.path, _DURATIONS):
+            return True
         return any(day + value in days for day in days) or any(time + gap in times for time in times for gap in gaps)
 
     def origin(self, days: Sequence[Day], times: Sequence[tuple[int, int]], leaf: Leaf) -> Origin | None:
         """Return the origin of a value that consists of these dates and times; None without one."""
         origin = self._first_known(days) if days else None
+        if origin is None and days and self._is_today(days):
+            kind = Kind.DERIVED if times and self._user_said_a_time() else Kind.ASSUMED
+            origin = Origin(kind, "the day of the call")
         if days and (origin is None or origin.kind in _NOT_CERTAIN):
             return origin
         open_end = bool(days) and times[:1] in ([(0, 0)], [(23, 59)])
         if times and not open_end and not any(map(self._time, times)):
             return self._assumed_time(times, leaf, of_day=bool(days))
         return Origin(Kind.DERIVED, "time" if origin is None else origin.rule)
+
+    def _is_today(self, days: Sequence[Day]) -> bool:
+        """Whether dates are the day of the call, and people said no day."""
+        if self._conversation.relative_days(self._passages):
+            return False
+        by_people = any(self._conversation.passages[at].kind == Kind.USER for _, at in self.days)
+        return not by_people and all(day.whole() in self._today for day in days)
 
     def _assumed_time(self, times: Sequence[tuple[int, int]], leaf: Leaf, *, of_day: bool) -> Origin | None:
         """Return what a time that nothing leads to may follow from; `of_day`: a day that was said stands before it."""
@@ -105,6 +130,20 @@ class MomentFinder:
     def _user_said_a_time(self) -> bool:
         conversation = self._conversation
         return any(conversation.passages[at].kind == Kind.USER for _, at in self.times)
+
+    def numbers_in(self, text: str) -> set[str]:
+        """Return the numbers in a normalised text of dates and times that have an origin, and the year of the call."""
+        english = normalised(in_english(text, languages_of(text, set(words_of(text)))))
+        letters, leaf = letters_in(words_of(english)), Leaf("", text, {})
+        years = sorted({day.year for day in self._today})
+        days = [day for day in days_of(english, letters) if self._leads_to(day, years, leaf)]
+        times = [time for time in times_of(english, letters) if self.origin((), [time], leaf) is not None]
+        parts = (str(part) for part in chain(years, chain.from_iterable(days)) if part)
+        return {*parts, *chain.from_iterable(map(_ways_to_write, times))}
+
+    def _leads_to(self, day: Day, years: Sequence[int], leaf: Leaf) -> bool:
+        days = (day._replace(year=year) for year in ((day.year,) if day.year else years))
+        return any(self.origin([one], (), leaf) is not None for one in days)
 
     def _first_known(self, days: Sequence[Day]) -> Origin | None:
         """Return the origin of the first date that has one; dates that only may have one do for want of others."""
@@ -174,7 +213,13 @@ class MomentFinder:
             return Origin(Kind.DERIVED, "day of a month", at)
         if (at := conversation.part_of_month(wanted, passages)) is not None:
             return Origin(Kind.ASSUMED, "a day of a part of a month", at)
-        return self._relative_day(whole) or self._some_day_of(wanted)
+        return self._relative_day(whole) or self._some_day_of(wanted) or self._day_by_number(wanted)
+
+    def _day_by_number(self, wanted: Day) -> Origin | None:
+        """Return the origin of a day of the month of which they talk, whose number a person said: `au 12`."""
+        told = wanted.day >= _LEAST_DAY and wanted.day in self._conversation.said_by_people(self._passages)
+        is_told = told and self._is_month_of_talk(wanted)
+        return Origin(Kind.ASSUMED, "a day of which the number was said") if is_told else None
 
     def _some_day_of(self, wanted: Day) -> Origin | None:
         """Return the origin of a day of a month of which a person named no day: `the last week of April`."""
@@ -253,6 +298,12 @@ class MomentFinder:
         of_year += [Day(year, month, day.day) for day in known if not day.month for year, month in sorted(months)]
         whole = [found for day in of_year if (found := day.whole()) is not None]
         yield from ((found, "days") for found in whole)
+        if any(words.unit == "weekday" and words.number == wanted.weekday() for words, _ in relative):
+            feasts = (wanted - timedelta(days=back) for back in range(1, 7))
+            led = {one for one in feasts for words, _ in relative if words.unit == "easter" and words.lead(one, one)}
+            before = self._conversation.was_said("before", self._passages)
+            near = range(-6 if before else 1, 7)
+            yield from ((day, "weekday") for day in (*whole, *led) if (wanted - day).days in near)
         if any(words.is_next for words, _ in relative):
             yield from ((found, "day") for found in whole)
 
@@ -267,9 +318,16 @@ class MomentFinder:
         return Origin(Kind.DERIVED, "relative date") if not reached.isdisjoint(months) else None
 
 
+def _ways_to_write(time: tuple[int, int]) -> Iterator[str]:
+    minute = f"{time[1]:02}"
+    for hour in {time[0], time[0] % 12 or 12}:
+        yield from (str(hour), f"{hour:02}", f"{hour}h", f"{hour}h{minute}", minute)
+
+
 @remembered
 def moment_of(plain: str) -> tuple[list[Day], list[tuple[int, int]]] | None:
     """Return the dates and times of a short text that holds nothing else."""
+    plain = _OFFSET.sub("", plain)
     letters = letters_in(words_of(plain))
     days = [day for day in days_of(plain, letters) if day.day or day.year]
     times = list(times_of(plain, letters)) if re.search(r"\d[:h]\d|\d\s?[ap]\.?m\b", plain) else []

@@ -20,25 +20,24 @@ import re
 from collections.abc import Sequence, Set
 from datetime import date
 from functools import cached_property, lru_cache
-from itertools import chain, groupby
-from math import e, isfinite, pi
+from itertools import chain, groupby, pairwise
+from math import isfinite
 from typing import Any
 
 from msgspec.structs import replace
 
-from goldspan.scoring.grounding.assumed import PEOPLE_COUNTED, SaidByPeople, assumed
-from goldspan.scoring.grounding.codes import names_of
+from goldspan.scoring.grounding.assumed import SaidByPeople, assumed
+from goldspan.scoring.grounding.codes import SIGNS_OF_CURRENCIES, names_city_in, names_of, names_of_city
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import SHORT_DAYS
 from goldspan.scoring.grounding.languages import with_digits
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
 from goldspan.scoring.grounding.moments import MomentFinder, moment_of
+from goldspan.scoring.grounding.number_origins import NumberFinder, said
 from goldspan.scoring.grounding.quantities import (
     ABBREVIATIONS,
     UNITS_BY_STEM,
     as_number,
-    converted,
-    is_detailed,
     quantities_of,
 )
 from goldspan.scoring.grounding.words import (
@@ -64,11 +63,20 @@ _NO_PREFERENCE = frozenset((
 """Texts that say that nothing was chosen."""
 _WRITTEN = frozenset((
     "query", "q", "search", "keyword", "keywords", "question", "prompt", "message", "text", "content", "body",
-    "subject", "summary", "description", "reason", "comment", "note", "notes", "command", "code", "sql", "expression",
-    "script", "thought", "instructions",
+    "subject", "summary", "description", "reason", "comment", "comments", "note", "notes", "command", "code", "sql",
+    "expression", "script", "thought", "instructions", "symptom", "symptoms", "problem", "issue", "fault", "motive",
+    "motif", "motivo", "memo", "details", "title", "topic", "purpose", "complaint", "concept", "concepto", "causale",
+    "betreff", "descripcion", "descrizione", "beschreibung", "nachricht", "mensaje", "messaggio", "mensagem", "remark",
+    "remarks", "caption", "headline", "task", "oggetto", "asunto", "assunto", "objet", "testo", "texto", "texte",
+    "resumen", "resume", "resumo", "riassunto", "libelle", "corpo", "cuerpo", "corps", "titolo", "titulo", "titre",
+    "titel", "reminder",
 ))  # fmt: skip
 """Words in the names of parameters whose text an agent writes itself."""
-_PAGING = frozenset(("offset", "skip", "page", "index", "cursor"))
+_JUDGED = frozenset((
+    "reason", "cause", "category", "priority", "urgency", "severity", "impact", "resolution", "issue", "problem",
+    "symptom", "topic", "intent", "sentiment", "department", "purpose", "condition",
+))  # fmt: skip
+"""Words in the names of choices by which an agent sums up what was told."""
 _EXAMPLE = regex(r"such as|e\.g|example|for instance|like|format|i\.e|例如|比如|[\uff0c,]如")
 _OFFER = regex(
     r"default|use |if |options?|one of|can be|either|choose|choice|supported|possible|must be|available|values?"
@@ -83,19 +91,20 @@ _DIGIT = regex(r"\d")
 _AMOUNT = regex(r"(\d{1,15})([^\W\d_]+)")  # a number with its unit: `72h`
 _RUNS = regex(r"\d+|[^\W\d_]+")
 _EXPRESSION = regex(r"(?=.*[*+^(=])[\d\s.,+*/^()=<>%-]+")
+_CRON = regex(r"(?P<minute>[0-5]?\d) (?P<hour>[01]?\d|2[0-3])(?: [\d*?/,l-]+){2} [\w*?/,#-]+")
 _RANGE = regex(r"(\d[\d,.]*)\s?[-\u2013~]\s?(\d[\d,.]*)")
 _IN_WORDS = {str(digit): words_of_number(digit)[0] for digit in range(10)}
-_MOST_MINUTES, _FIRST_YEAR, _LAST_YEAR = 60, 1000, 9999
-_LEAST_REST = 10
 _LEAST_OF_TELEPHONE = 7
-_LEAST_SPELLED = 3
-_LEAST_COMPUTED = 20  # smaller numbers follow from others by chance
+_LEAST_SPELLED, _LEAST_COMPOUND = 3, 6
+_MANY_WORDS = 50  # a required choice of which nobody spoke was seldom wrong after more
 _LONGEST_INTEGER = 4_096  # bits of an integer that is written as text
 _EXTENSIONS = frozenset((
     "txt", "md", "csv", "json", "xml", "html", "pdf", "doc", "docx", "xls", "xlsx", "py", "js", "java", "log", "png",
     "jpg", "jpeg", "zip", "yaml", "yml",
 ))  # fmt: skip
 _LONGEST_PREFIX = 2
+_LONGEST_MOMENT = 40
+_MOST_PLACES, _LONGEST_SAID = 20, 2_000  # messages in which a city is looked for, and characters of each
 _LONGEST_NEAR = 40  # letters of a word that may be a spelling of another
 _NOT_CERTAIN = (Kind.UNKNOWN, Kind.ASSUMED)
 _OPEN = (Kind.NONE, Kind.ASSUMED)
@@ -123,6 +132,7 @@ class OriginFinder:
         self._end = conversation.end(self._passages)
         self._today = tuple(days)
         self._moments = MomentFinder(conversation, self._passages, self._today)
+        self._numbers = NumberFinder(conversation, self._passages, self._moments, is_translated=original is not None)
         self._known: dict[str, bool] = {}
 
     @cached_property
@@ -170,7 +180,7 @@ class OriginFinder:
             return found or _NOWHERE
         if not isfinite(value):
             return _TRIVIAL
-        return self._declared(leaf, str(value)) or self._number(float(value), leaf) or _NOWHERE
+        return self._declared(leaf, str(value)) or self._numbers.origin(float(value), leaf) or _NOWHERE
 
     # What the schema offers.
 
@@ -187,19 +197,30 @@ class OriginFinder:
         if is_sequence(enum) and any(_alike(leaf.value, one) for one in enum):
             if len(enum) == 1 or self._mentioned(text, described):
                 return Origin(Kind.SCHEMA, "enum")
-            return self._chosen(leaf, enum)
+            number = None if isinstance(leaf.value, str) else self._numbers.origin(float(leaf.value), leaf)
+            return number or self._chosen(leaf, enum)
         return self._described(text, leaf.value, described) if described else None
 
     def _chosen(self, leaf: Leaf, offered: Sequence[Any]) -> Origin:
         """Return the origin of one of the values that a schema offers, which nothing before the call speaks of."""
-        if any(one != leaf.value and self._named(text_of_leaf(one)) for one in offered):
+        is_one_of_several = any(step.isdecimal() for step in leaf.path.split("/"))
+        if not is_one_of_several and any(one != leaf.value and self._named(text_of_leaf(one)) for one in offered):
             return Origin(Kind.NONE, "other choice")
         must_be_spoken_of = leaf.required and "default" not in leaf.schema
+        if must_be_spoken_of and (name_says(leaf.path, _JUDGED) or self._people_told_much):
+            return Origin(Kind.ASSUMED, "what the agent makes of the words")
         return Origin(Kind.NONE, "choice") if must_be_spoken_of else Origin(Kind.SCHEMA, "enum")
+
+    @cached_property
+    def _people_told_much(self) -> bool:
+        """Whether people said so many words that a choice may follow from their sense."""
+        passages = zip(self._conversation.passages[: self._passages], self._conversation.texts, strict=False)
+        return sum(text.count(" ") + 1 for passage, text in passages if passage.kind == Kind.USER) >= _MANY_WORDS
 
     def _mentioned(self, text: str, description: str) -> bool:
         words = [word for word in camel_words(text) if word not in FILLERS]
-        if not words or any(self._near(word) for word in words):
+        amounts = filter(None, map(_AMOUNT.fullmatch, words))
+        if not words or any(map(self._near, words)) or any(self._word(amount[1]) for amount in amounts):
             return True
         if self._conversation.phrase_at(words_of(normalised(text)), self._end) is not None:
             return True
@@ -257,84 +278,6 @@ class OriginFinder:
                 return True
         return False
 
-    # Numbers.
-
-    def _number(self, value: float, leaf: Leaf | None = None) -> Origin | None:
-        conversation, passages = self._conversation, self._passages
-        if (found := conversation.number(value, passages)) is not None:
-            at, quantity = found
-            return self._said(at) if quantity.form == "digits" else Origin(Kind.DERIVED, "number word", at)
-        whole = value == int(value) if abs(value) < 1e15 else True
-        literal = str(int(value)) if whole else repr(value)
-        if value >= 0 and (position := conversation.phrase_at(words_of(literal), self._end)) is not None:
-            return self._said(conversation.passage_at(position))
-        if value and (opposite := conversation.number(-value, passages)) is not None:
-            return Origin(Kind.DERIVED, "sign", opposite[0])
-        if value in (0, 1) and leaf is not None and name_says(leaf.path, _PAGING):
-            return Origin(Kind.TRIVIAL, "first page")
-        return self._computed_from_said(value, leaf, whole=whole)
-
-    def _computed_from_said(self, value: float, leaf: Leaf | None, *, whole: bool) -> Origin | None:
-        conversation, passages = self._conversation, self._passages
-        if (origin := converted(value, self._moments.quantities)) is not None:
-            with_unit = conversation.quantities(passages)
-            return Origin(Kind.DERIVED, "unit", next(place for one, place in with_unit if one is origin))
-        if (found := self._whole_number(int(value), leaf) if whole else self._constant(value)) is not None:
-            return found
-        if conversation.rounded(value, passages):
-            return Origin(Kind.DERIVED, "rounded")
-        if conversation.share(value, passages) or conversation.shifted(value, passages):
-            return Origin(Kind.DERIVED, "arithmetic")
-        if 0 < abs(value) < _LEAST_COMPUTED and conversation.is_multiple(value, passages):
-            return Origin(Kind.DERIVED, "arithmetic")
-        # As a float, and so is what it gives with two like it.
-        is_exact = _LEAST_COMPUTED <= abs(value) < _LARGEST_EXACT / 4
-        return Origin(Kind.DERIVED, "arithmetic") if is_exact and self._is_computed(value) else None
-
-    def _is_computed(self, value: float) -> bool:
-        """Whether a number follows from others, and that is no chance: for its digits, or since people speak of it."""
-        detailed = is_detailed(value)
-        computed = self._conversation.computed(self._passages, detailed=detailed)
-        if computed is None:
-            return False
-        telling = detailed or computed.are_few_for(value)
-        return computed.of_two_in_cents(value) or (telling and computed.of_three(value))
-
-    def _whole_number(self, value: int, leaf: Leaf | None) -> Origin | None:
-        counted = leaf is not None and name_says(leaf.path, PEOPLE_COUNTED)
-        if not counted and (part_of := self._part_of_date(value)) is not None:
-            return Origin(Kind.DERIVED, "part of a date", part_of)
-        if self._moments.is_time_between(value):
-            return Origin(Kind.DERIVED, "time between")
-        if (limit := self._conversation.bound(value, self._passages)) is not None:
-            return Origin(Kind.DERIVED, "bound", limit)
-        return Origin(Kind.DERIVED, "number word") if self._told_as_hundreds(value) else None
-
-    def _told_as_hundreds(self, value: int) -> bool:
-        """Whether a number was told without its `hundred`: `one twenty` for 120, `nineteen eighty-seven`."""
-        hundreds, rest = divmod(value, 100)
-        if not 0 < hundreds < 100 or rest < _LEAST_REST:
-            return False
-        ways = [[*words_of_number(hundreds), *words_of_number(rest)]]
-        if self._original is not None:
-            ways.append([str(hundreds), str(rest)])
-        return any(self._conversation.phrase_at(words, self._end) is not None for words in ways)
-
-    def _part_of_date(self, value: int) -> int | None:
-        if not 0 <= value < _MOST_MINUTES and not _FIRST_YEAR <= value <= _LAST_YEAR:
-            return None
-        named = next((at for day, at in self._moments.days if value in day), None) if value else None
-        return next((at for time, at in self._moments.times if value in time), None) if named is None else named
-
-    def _constant(self, value: float) -> Origin | None:
-        for constant in (pi, e):
-            ratio = value / constant
-            near = round(ratio)
-            if near and abs(ratio - near) < 1e-3 and (near == 1 or self._conversation.number(near, self._passages)):
-                named = any(self._conversation.word_at(word, self._end) is not None for word in ("pi", "π", "e"))
-                return Origin(Kind.DERIVED, "constant") if named else None
-        return None
-
     # Texts.
 
     def _text(self, text: str, plain: str, leaf: Leaf) -> Origin | None:
@@ -349,9 +292,9 @@ class OriginFinder:
                 return made
             number = as_number(text)
             is_code = text.isdecimal() and len(text) > 4
-            if number is not None and not is_code and (numeric := self._number(number, leaf)) is not None:
+            if number is not None and not is_code and (numeric := self._numbers.origin(number, leaf)) is not None:
                 return numeric
-            if len(words) < _PROSE_WORDS and (moment := moment_of(plain)) is not None:
+            if len(plain) <= _LONGEST_MOMENT and (moment := moment_of(plain)) is not None:
                 return self._moments.origin(*moment, leaf)
         if (
             not text.isascii()
@@ -361,7 +304,7 @@ class OriginFinder:
             return found
         if text[0] >= _UNSPACED and len(runs := _RUNS.findall(plain)) > 1 and all(map(self._run, runs)):
             return Origin(Kind.DERIVED, "join")
-        return self._made_of_known(text, words, leaf)
+        return self._made_of_known(text, plain, words, leaf)
 
     def _made_of_numbers(self, plain: str, words: Sequence[str]) -> Origin | None:
         """Return the origin of a range or an expression whose numbers were all said."""
@@ -372,18 +315,22 @@ class OriginFinder:
             known = (as_number(one) for one in ends.groups())
             if all(one is not None and number(one, self._passages) for one in known):
                 return Origin(Kind.DERIVED, "range")
+        if (times := _CRON.fullmatch(plain)) is not None:
+            told = (int(times["hour"]), int(times["minute"]))
+            at = next((at for time, at in self._moments.times if time == told), None)
+            return None if at is None else Origin(Kind.ASSUMED, "a schedule at a time that was said", at)
         if _EXPRESSION.fullmatch(plain) and all(number(float(one), self._passages) for one in words):
             return Origin(Kind.DERIVED, "expression")
         return None
 
-    def _made_of_known(self, text: str, words: Sequence[str], leaf: Leaf) -> Origin | None:
+    def _made_of_known(self, text: str, plain: str, words: Sequence[str], leaf: Leaf) -> Origin | None:
         """Return the origin of a text that was never said as a whole: of its words, of what it stands for."""
         unknown = [word for at, word in enumerate(words) if not self._word(word) and not self._numbered(words, at)]
         identifier = _is_identifier(text)
         if not unknown and not identifier and not FILLERS.issuperset(words):
             return Origin(Kind.DERIVED, "words")
         if len(words) >= _PROSE_WORDS:
-            return self._prose(unknown)
+            return self._prose(plain, unknown)
         for rule in (self._code, self._spelled_out, self._region, self._camel_case):
             if (found := rule(text)) is not None:
                 return found
@@ -391,7 +338,9 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "template")
         if (told := self._told_as_digits(text, words)) is not None:
             return told
-        return self._identifier(words) if identifier else self._nearly_known(text, words, unknown, leaf)
+        if identifier:
+            return self._identifier(words) or (self._longer_name(words) if text[0] >= _UNSPACED else None)
+        return self._nearly_known(plain, words, unknown, leaf)
 
     def _run(self, run: str) -> bool:
         """Whether a run of digits or letters was said in a text without spaces: `3` and `号楼` of `3号楼`."""
@@ -439,14 +388,54 @@ class OriginFinder:
                 return Origin(Kind.ASSUMED, "the code of a country", self._conversation.passage_at(at))
         return None
 
-    def _nearly_known(self, text: str, words: Sequence[str], unknown: Sequence[str], leaf: Leaf) -> Origin | None:
+    def _nearly_known(self, plain: str, words: Sequence[str], unknown: Sequence[str], leaf: Leaf) -> Origin | None:
         """Return the origin of a text whose unknown words are spellings of known ones, or its author's own."""
         if unknown and all(word.isalpha() and self._near(word) for word in unknown):
             return Origin(Kind.DERIVED, "spelling")
         if len(unknown) == 1 and unknown[0].isalpha() and self._pieces(unknown[0]):
             return Origin(Kind.DERIVED, "join")
-        written = name_says(leaf.path, _WRITTEN) and " " in text.strip() and len(unknown) < len(words)
-        return self._prose(unknown) if written else None
+        if plain[0] >= _UNSPACED:
+            written = len(plain) > 1 and 2 * sum(self._unspaced(char) is not None for char in plain) >= len(plain)
+        else:
+            written = " " in plain.strip() and len(unknown) < len(words)
+        return self._prose(plain, unknown) if written and name_says(leaf.path, _WRITTEN) else self._longer_name(words)
+
+    def _longer_name(self, words: Sequence[str]) -> Origin | None:
+        """Return the origin of a name of which a shorter form was said: `Lyon-Saint-Exupéry` for `Saint-Exupéry`."""
+        if words[0][0] >= _UNSPACED:
+            name = "".join(words)
+            known = self._said_pieces(name)
+            at = next((at for at in range(self._passages) if known in self._conversation.texts[at]), None)
+            enough = len(known) > 1 and 2 * len(known) >= len(name)
+            return Origin(Kind.ASSUMED, "a longer name", at) if enough and at is not None else None
+        found = [(word, place) for word in words if (place := self._place_of(word)) is not None]
+        unknown = len(words) - len(found)
+        together = len(found) > 1 and all(later[1] - one[1] == 1 for one, later in pairwise(found))
+        named = any(word.isalpha() and word not in FILLERS for word, _ in found)
+        if (
+            not together
+            or not named
+            or unknown > len(found)
+            or any(_DIGIT.search(word) for word in words if self._place_of(word) is None)
+        ):
+            return None
+        return Origin(Kind.ASSUMED, "a longer name", self._conversation.passage_at(found[0][1]))
+
+    def _place_of(self, word: str) -> int | None:
+        """Return where a word of a name was said first, in any form or for short."""
+        at = self._conversation.form_at(word, self._end)
+        short = (self._conversation.word_at(one, self._end) for one in SHORT_FORMS.get(word, ()) if at is None)
+        return next((place for place in short if place is not None), at)
+
+    def _said_pieces(self, text: str) -> str:
+        """Return the pieces of two and more characters of a text without spaces that were said, put together."""
+        found, start = "", 0
+        while start < len(text):
+            stops = range(len(text), start + 1, -1)
+            stop = next((stop for stop in stops if self._unspaced(text[start:stop]) is not None), None)
+            found += text[start:stop] if stop else ""
+            start = stop or start + 1
+        return found
 
     def _camel_case(self, text: str) -> Origin | None:
         """Return the origin of words that are written as one: `pendingOrders`."""
@@ -454,9 +443,10 @@ class OriginFinder:
         joined = len(words) > 1 and len(words) > len(words_of(normalised(text))) and not _is_identifier(text)
         return Origin(Kind.DERIVED, "words") if joined and all(map(self._word, words)) else None
 
-    def _prose(self, unknown: Sequence[str]) -> Origin | None:
+    def _prose(self, plain: str, unknown: Sequence[str]) -> Origin | None:
         """Text that an agent writes is its own; identifiers and numbers in it are not."""
-        if any(any(char.isdigit() for char in word) for word in unknown):
+        numbers = {word for word in unknown if _DIGIT.search(word) is not None}
+        if numbers and not numbers.issubset(self._moments.numbers_in(plain)):
             return None
         return Origin(Kind.FREE_TEXT)
 
@@ -597,6 +587,8 @@ class OriginFinder:
             return False
         if any(conversation.word_at(word[:stop], end) is not None for stop in range(4, count)):
             return True
+        if any(conversation.word_at(word[start:], end) is not None for start in range(2, count - _LEAST_COMPOUND + 1)):
+            return True  # `hauptbahnhof` of `bahnhof`
         if any(True for _ in conversation.words_beginning(word, end)):
             return True
         # One edit leaves the first or the second half as it was.
@@ -621,7 +613,29 @@ class OriginFinder:
                     position = self._conversation.phrase_at(name, self._end)
                     at = None if position is None else self._conversation.passage_at(position)
                     return Origin(Kind.DERIVED, "code", at)
-        return None
+        if (sign := SIGNS_OF_CURRENCIES.get(text)) is not None:
+            at = next((at for at in range(self._passages - 1, -1, -1) if sign in self._conversation.texts[at]), None)
+            return None if at is None else Origin(Kind.DERIVED, "code", at)
+        return self._city(text)
+
+    def _city(self, text: str) -> Origin | None:
+        """Return the origin of a city that was named in another language, or of the code of the country it is in."""
+        if len(text) == 2 and text.isalpha() and text.isupper():
+            said = range(max(0, self._passages - _MOST_PLACES), self._passages)
+            at = next((at for at in said if self._names_city_in(text, at)), None)
+            return None if at is None else Origin(Kind.DERIVED, "country of a city", at)
+        known = not _DIGIT.search(text) and any(
+            all(self._conversation.form_at(word, self._end) is not None for word in words_of(name))
+            if name[0] < _UNSPACED
+            else self._unspaced(name) is not None
+            for name in names_of_city(text)
+        )
+        return Origin(Kind.DERIVED, "name of a city") if known else None
+
+    def _names_city_in(self, country: str, at: int) -> bool:
+        text = self._conversation.texts[at]
+        is_said = self._conversation.passages[at].kind == Kind.USER and len(text) <= _LONGEST_SAID
+        return is_said and names_city_in(country, text, words_of(text))
 
     def _spelled_out(self, text: str) -> Origin | None:
         """Return the origin of initials for a name, or of a name for initials: `LA` and `Los Angeles, CA`."""
@@ -656,7 +670,7 @@ class OriginFinder:
         return None
 
     def _said(self, at: int) -> Origin:
-        return Origin(Kind(self._conversation.passages[at].kind), "literal", at)
+        return said(self._conversation, at)
 
 
 @lru_cache(1024)

@@ -52,6 +52,7 @@ _PARTS: dict[str, tuple[int, int, str]] = {
     name: (most, size, unit)
     for names, most, size, unit in (
         ("h hr hrs hour hours", 2, 60, "minute"),
+        ("min mins minute minutes", 2, 60, "second"),
         ("m meter meters metre metres", 2, 100, "centimeter"),
         ("euro euros dollar dollars pound pounds quid franc francs", 2, 100, "cent"),
         ("kg kilo kilos kilogram kilograms km kilometer kilometers kilometre kilometres", 3, 1000, ""),
@@ -83,10 +84,10 @@ _DIMENSIONS: tuple[dict[str, float], ...] = tuple(
         "1e-9:nm nanometer,1e-6:micrometer,0.001:mm millimeter,0.01:cm centimeter,0.0254:inch in,0.3048:foot feet ft,"
         "0.9144:yard yd,1:meter metre m,1000:km kilometer kilometre,1609.344:mile mi",
         "0.001:mg milligram,1:g gram,28.349523:oz ounce,453.59237:lb pound,500:jin pfund,1000:kg kilo kilogram,"
-        "100:hectogram,6350.29318:stone,1e6:ton tonne",
+        "50000:zentner,100:hectogram,6350.29318:stone,1e6:ton tonne",
         "0.001:ml milliliter,0.005:teaspoon,0.015:tablespoon,0.24:cup,1:l liter litre,3.785411784:gallon",
         "1:b byte,1e3:kb,1e6:mb,1e9:gb,1e12:tb",
-        "1:b byte,1024:kb kib,1048576:mb mib,1073741824:gb gib,1099511627776:tb",
+        "1:b byte,1024:kb kib,1048576:mb mib meg,1073741824:gb gib gig giga,1099511627776:tb",
         "1:bit,1e3:kilobit kbit kbps,1e6:megabit mbit mbps,1e9:gigabit gbit gbps",
         "1:cent,100:dollar euro usd eur",
         "1:pa,1e3:kpa,1e6:mpa,1e5:bar,101325:atm",
@@ -155,8 +156,8 @@ def quantities_of(text: str, letters: Set[str]) -> list[Quantity]:
         found += (Quantity(1, match[1], "implied") for match in _ONE_UNIT.finditer(text))
     if not letters.isdisjoint(_PARTS):
         found += _with_parts(text)
-    if "half" in letters:
-        found += _with_a_half(text)
+    if not letters.isdisjoint(("half", "quarter")):
+        found += _with_a_part(text)
     if not letters.isdisjoint(("half", "quarter", "quarters")):
         found += _parts_of(text)
     return [quantity for quantity in found if -_LARGEST < quantity.value < _LARGEST]
@@ -258,24 +259,29 @@ def _as_hundreds(hundreds: float, rest: str) -> Iterator[Quantity]:
     yield Quantity(hundreds * 100 + tens + (unit if 0 < unit < 10 else 0), "", "word")
 
 
-_AND_A_HALF = regex(r"\b(\w+)(?: +(\w+))? +and a half\b(?: +(\w+))?")
+_AND_A_HALF = regex(r"\b(\w+)(?: +(\w+))? +and a (?P<part>half|quarter)\b(?: +(\w+))?")
 _POINT = regex(rf" point ((?:(?:{'|'.join(UNITS)}|\d+)\b ?)+)")
 _ONE_UNIT = regex(
-    r"\ban? (hour|minute|second|day|week|fortnight|month|year|decade|kilo|pound|litre|liter|metre|meter|mile)\b"
+    r"\ban? (hour|minute|second|day|week|fortnight|month|year|decade|kilo|pound|ounce|stone|ton|tonne|pint|gallon|litre"
+    r"|liter|metre|meter|kilometre|kilometer|mile|yard|foot|inch)\b"
 )
 _WHOLES = frozenset(("the", "my", "our", "that", "it", "what"))
 _PART_OF = regex(r"\b(?:half|(\w+) quarters?(?: of)?)(?: an?)? (\w+)")
 
 
-def _with_a_half(text: str) -> Iterator[Quantity]:
+def _with_a_part(text: str) -> Iterator[Quantity]:
     """Yield `two and a half`, and with what scales it: `two and a half grand`, `two kilos and a half`."""
     for match in _AND_A_HALF.finditer(text):
-        before = (match[2], match[1])
-        for word, unit in zip(before, (match[3], match[2]), strict=True):
+        first, second, part, after = match.groups()
+        share = 0.5 if part == "half" else 0.25
+        for word, unit in ((second, after), (first, second)):
             if word and (number := int(word[:_LONGEST]) if word.isdecimal() else number_word(word)) is not None:
-                yield Quantity((number + 0.5) * SCALES.get(unit, 1), "" if unit in SCALES else unit or "", "word")
-        if any(singular(before[0] or before[1]) in dimension for dimension in _DIMENSIONS):
-            yield Quantity(1.5, before[0] or before[1], "word")
+                yield Quantity((number + share) * SCALES.get(unit, 1), "" if unit in SCALES else unit or "", "word")
+        unit = second or first
+        if unit in SCALES:
+            yield Quantity((1 + share) * SCALES[unit], "", "word")
+        elif any(singular(unit) in dimension for dimension in _DIMENSIONS):
+            yield Quantity(1 + share, unit, "word")
 
 
 def _with_parts(text: str) -> Iterator[Quantity]:
@@ -427,10 +433,15 @@ class Computed:
         sums = [given for a, b in pairs for given in (a + b, a - b if a != b else a + b)]
         return sorted(sums), sorted([given for a, b in pairs for given in (a * b, a / b if a != b else a * b)])
 
+    @property
+    def are_few(self) -> bool:
+        """Whether so little follows from them that a number which does is no chance."""
+        return len(self._numbers) <= _FEW
+
     def are_few_for(self, value: float) -> bool:
         """Whether so little follows from them that it is no chance: to the cent, or where they have a share."""
         if value != int(value):
-            return len(self._numbers) <= _FEW
+            return self.are_few
         return len(self._numbers) <= _FEW_WITH_SHARE and any(0 < one < 1 for one in self._numbers)
 
     def of_two(self, value: float, reach: float = 0) -> bool:

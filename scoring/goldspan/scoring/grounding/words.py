@@ -88,7 +88,9 @@ _SHORT_FORMS = (
     "building bldg", "north n", "south s", "east e", "west w", "saint st", "mount mt", "fort ft", "doctor dr",
     "professor prof", "company co", "incorporated inc", "limited ltd", "corporation corp", "department dept",
     "number no nr num", "calle c", "rua r", "strasse straße str", "chemin ch", "plaza pza", "flat f", "room rm",
-    "and plus", "versus vs", "junior jr", "senior sr",
+    "and plus", "versus vs", "junior jr", "senior sr", "vegetarian veggie veg", "bicycle bike", "television tv telly",
+    "telephone phone", "refrigerator fridge", "motorcycle motorbike", "mathematics maths", "influenza flu",
+    "physiotherapist physio", "physiotherapy physio",
 )  # fmt: skip
 SHORT_FORMS: dict[str, frozenset[str]] = {
     word: frozenset(other for names in _SHORT_FORMS if word in names.split() for other in names.split()) - {word}
