@@ -101,6 +101,18 @@ def test_an_agent_s_span_is_told_by_its_kind() -> None:
     assert read("support", {"span.type": "agent", "http.request.method": "GET"}).role is None
 
 
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        ({"span.type": "agent", "input": "A table for two", "input.mime_type": "text/plain"}, "A table for two"),
+        ({"span.type": "agent", "input": "A table for two", "params": "x"}, None),
+        ({"span.type": "agent", "input": TEXT}, None),
+    ],
+)
+def test_what_an_agent_was_told_is_its_input_if_that_is_one_text(attributes: dict[str, Any], told: str | None) -> None:
+    assert read("support", attributes).context.user_text.value == told
+
+
 BOOKING: dict[str, Any] = {"seat": 7, "where": {"row": 2}, "extra": None}
 WRITTEN = {
     "each an attribute": {

@@ -202,7 +202,9 @@ class _ShapeReading:
         return Counter(value_digest(value) for look in self._looks.values() for _, value in look.objects)
 
     def _correct_models(self, started: Sequence[int]) -> None:
-        """Leave out models that hold the agent's whole loop and no output; to a tool's own model nobody spoke.
+        """Leave out models that hold the agent's whole loop: without output, or an agent's by their kind.
+
+        To a tool's own model nobody spoke.
 
         A loop with an output ends with results, whatever it began with.
         """
@@ -210,7 +212,9 @@ class _ShapeReading:
             model = span.model
             mute = model is not None and model.without_output and not model.unseen_requests
             around = any(span.start < at < span.end for at in started)
-            if mute and around:
+            if around and (look := self._looks.get(span_id)) is not None and look.of_agent:
+                self.agents[span_id] = self.models.pop(span_id).changed(role=Role.AGENT, model=None)
+            elif mute and around:
                 del self.models[span_id]
             elif around and model is not None and model.new_user_message is False:
                 self.models[span_id] = span.changed(model=replace(model, new_user_message=None))

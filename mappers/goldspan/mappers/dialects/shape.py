@@ -264,6 +264,14 @@ class _Look:
         """Its kind says that it is a model's, or it counts tokens."""
         return self.counts_tokens or any(not _MODELS.isdisjoint(words_of(kind)) for kind in self.kinds)
 
+    @property
+    def told(self) -> Content:
+        """Return what an agent was told, where its input is one text and no messages."""
+        given = [value for place, value in self.given.items() if words_of(place.key).isdisjoint(("mime", "type"))]
+        if not self.of_agent or len(given) != 1 or not isinstance(given[0], str):
+            return NO_CONTENT
+        return read_content(given[0])
+
     def first(self, fits: Callable[[ValuePlace], bool], alone: frozenset[str]) -> tuple[ValuePlace, str] | None:
         """Return the plainest of the short texts whose place fits; else of those in whose key one word is `alone`."""
         found = [(len(place.path), place.event != "", place, text) for place, text in self.texts.items() if fits(place)]
@@ -430,7 +438,7 @@ def _look_at_values(view: SpanView) -> _Look:
 def _context_of(look: _Look, *, content: bool) -> ContextFacts:
     """Return the user's text, and the `content` that other metrics read."""
     inputs, outputs = look.spoken[False], look.spoken[True]
-    user_text = model_messages.end_of_input(inputs).user_text if inputs else NO_CONTENT
+    user_text = model_messages.end_of_input(inputs).user_text if inputs else look.told
     if not content:
         return ContextFacts(user_text)
     return ContextFacts(
