@@ -200,8 +200,7 @@ class MomentFinder:
             if (at := conversation.day(Day(year, wanted.month, wanted.day), passages)) is not None:
                 return Origin(Kind.DERIVED, "date" if year == wanted.year else "date without a year", at)
         if not wanted.year:
-            known = self.days
-            found = next((at for day, at in known if day.month == wanted.month and day.day == wanted.day), None)
+            found = next((at for day, at in self.days if day[1:] == wanted[1:]), None)
             return None if found is None else Origin(Kind.DERIVED, "date", found)
         whole = wanted.whole()
         if whole is None:
@@ -287,25 +286,33 @@ class MomentFinder:
 
     def _days_to_lead_from(self, wanted: date) -> Iterator[tuple[date, str]]:
         """Yield the days on which relative words may be said or that they refer to, each with their unit if not any."""
-        relative = self._conversation.relative_days(self._passages)
-        known = [day for day, _ in self.days][:_LED_FROM]
+        relative = [words for words, _ in self._conversation.relative_days(self._passages)]
         yield from ((base, "") for base in self._today)
-        yield from ((found, "") for day in known if day.year and (found := day.whole()) is not None)
-        for days in weeks_of(words for words, _ in relative):
+        dated = (day for day, _ in self.days[:_LED_FROM] if day.year)
+        yield from ((found, "") for found in (day.whole() for day in dated) if found is not None)
+        for days in weeks_of(relative):
             yield from ((base + timedelta(days=days), "weekday") for base in self._today)
-        of_year = [day._replace(year=wanted.year) for day in known if not day.year]
-        months = {(base.year, base.month) for day in self._dated for base in (day, day + timedelta(days=31))}
-        of_year += [Day(year, month, day.day) for day in known if not day.month for year, month in sorted(months)]
-        whole = [found for day in of_year if (found := day.whole()) is not None]
+        whole = self._days_without_year(wanted.year)
         yield from ((found, "days") for found in whole)
-        if any(words.unit == "weekday" and words.number == wanted.weekday() for words, _ in relative):
-            feasts = (wanted - timedelta(days=back) for back in range(1, 7))
-            led = {one for one in feasts for words, _ in relative if words.unit == "easter" and words.lead(one, one)}
-            before = self._conversation.was_said("before", self._passages)
-            near = range(-6 if before else 1, 7)
-            yield from ((day, "weekday") for day in (*whole, *led) if (wanted - day).days in near)
-        if any(words.is_next for words, _ in relative):
+        if any(words.unit == "weekday" and words.number == wanted.weekday() for words in relative):
+            yield from (
+                (day, "weekday") for day in (*whole, *_feasts_before(wanted, relative)) if self._is_near(day, wanted)
+            )
+        if any(words.is_next for words in relative):
             yield from ((found, "day") for found in whole)
+
+    def _days_without_year(self, year: int) -> list[date]:
+        """Return the latest days that were said without a year, in one; and those without a month in near ones."""
+        known = [day for day, _ in self.days[:_LED_FROM] if not day.year]
+        months = sorted({(base.year, base.month) for day in self._dated for base in (day, day + timedelta(days=31))})
+        days = [day._replace(year=year) for day in known]
+        days += [Day(*month, day.day) for day in known if not day.month for month in months]
+        return [found for found in (day.whole() for day in days) if found is not None]
+
+    def _is_near(self, day: date, wanted: date) -> bool:
+        """Whether a day is within a week after one that was said, or before it if people say `before`."""
+        before = self._conversation.was_said("before", self._passages)
+        return (wanted - day).days in range(-6 if before else 1, 7)
 
     def _month(self, wanted: Day) -> Origin | None:
         for day, at in self.days:
@@ -316,6 +323,13 @@ class MomentFinder:
         reached = single | {one + other for one in single for other in single if not other % 12}
         months = (wanted.year * 12 + wanted.month - base.year * 12 - base.month for base in self._dated)
         return Origin(Kind.DERIVED, "relative date") if not reached.isdisjoint(months) else None
+
+
+def _feasts_before(wanted: date, relative: Sequence[RelativeDay]) -> list[date]:
+    """Return the days of a week before one that people named by a feast."""
+    feasts = [words for words in relative if words.unit == "easter"]
+    week = (wanted - timedelta(days=back) for back in range(1, 7) if feasts)
+    return [day for day in week if any(words.lead(day, day) for words in feasts)]
 
 
 def _ways_to_write(time: tuple[int, int]) -> Iterator[str]:

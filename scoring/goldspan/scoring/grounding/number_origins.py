@@ -44,6 +44,10 @@ def said(conversation: Conversation, at: int) -> Origin:
     return Origin(Kind(conversation.passages[at].kind), "literal", at)
 
 
+def _is_amount(value: float) -> bool:
+    return value != int(value) and round(value, 2) == value
+
+
 class NumberFinder:
     """Finds the origins of numbers of one call; so many passages of a conversation were before it."""
 
@@ -87,15 +91,18 @@ class NumberFinder:
             return found
         if conversation.rounded(value, passages):
             return Origin(Kind.DERIVED, "rounded")
-        if conversation.share(value, passages) or conversation.shifted(value, passages):
-            return Origin(Kind.DERIVED, "arithmetic")
-        if 0 < abs(value) < _LEAST_COMPUTED and conversation.is_multiple(value, passages):
-            return Origin(Kind.DERIVED, "arithmetic")
-        # As a float, and so is what it gives with two like it.
-        is_exact = _LEAST_COMPUTED <= abs(value) < _LARGEST_EXACT / 4
-        if is_exact and self._is_computed(value, leaf):
+        if self._follows(value, leaf):
             return Origin(Kind.DERIVED, "arithmetic")
         return Origin(Kind.ASSUMED, "a share of an amount") if self._is_share(value) else None
+
+    def _follows(self, value: float, leaf: Leaf | None) -> bool:
+        conversation, passages = self._conversation, self._passages
+        if conversation.share(value, passages) or conversation.shifted(value, passages):
+            return True
+        if abs(value) < _LEAST_COMPUTED:
+            return value != 0 and conversation.is_multiple(value, passages)
+        # As a float, and so is what it gives with two like it.
+        return abs(value) < _LARGEST_EXACT / 4 and self._is_computed(value, leaf)
 
     def _is_share(self, value: float) -> bool:
         """Whether an amount that was said, divided among some people, gives a value to the cent."""
@@ -105,16 +112,16 @@ class NumberFinder:
 
     def _is_computed(self, value: float, leaf: Leaf | None) -> bool:
         """Whether a number follows from others, and that is no chance: for its digits, or since people speak of it."""
-        detailed = is_detailed(value)
+        detailed, conversation = is_detailed(value), self._conversation
         named = leaf is not None and name_says(leaf.path, _COMPUTED)
-        likely = named or (value != int(value) and round(value, 2) == value)
-        computed = self._conversation.computed(self._passages, detailed=detailed or likely)
+        likely = named or _is_amount(value)
+        computed = conversation.computed(self._passages, detailed=detailed or likely)
         if computed is None:
             return False
-        of_few = computed.are_few if likely else computed.are_few_for(value)
-        if likely and not detailed and self._conversation.computed(self._passages, detailed=False) is None:
+        of_few, spoken_of = computed.are_few if likely else computed.are_few_for(value), detailed or not likely
+        if not spoken_of and conversation.computed(self._passages, detailed=False) is None:
             return of_few and computed.of_two_in_cents(value)
-        telling = detailed or (of_few if not named else of_few and abs(value) >= _LEAST_TOTAL)
+        telling = detailed or (of_few and not (named and abs(value) < _LEAST_TOTAL))
         return computed.of_two_in_cents(value) or (telling and computed.of_three(value))
 
     def _whole_number(self, value: int, leaf: Leaf | None) -> Origin | None:

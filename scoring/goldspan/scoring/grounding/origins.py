@@ -336,11 +336,8 @@ class OriginFinder:
                 return found
         if unknown and self._template(leaf, words, unknown):
             return Origin(Kind.DERIVED, "template")
-        if (told := self._told_as_digits(text, words)) is not None:
-            return told
-        if identifier:
-            return self._identifier(words) or (self._longer_name(words) if text[0] >= _UNSPACED else None)
-        return self._nearly_known(plain, words, unknown, leaf)
+        told = self._told_as_digits(text, words)
+        return told or (self._identifier(words) if identifier else self._nearly_known(plain, words, unknown, leaf))
 
     def _run(self, run: str) -> bool:
         """Whether a run of digits or letters was said in a text without spaces: `3` and `号楼` of `3号楼`."""
@@ -403,23 +400,21 @@ class OriginFinder:
     def _longer_name(self, words: Sequence[str]) -> Origin | None:
         """Return the origin of a name of which a shorter form was said: `Lyon-Saint-Exupéry` for `Saint-Exupéry`."""
         if words[0][0] >= _UNSPACED:
-            name = "".join(words)
-            known = self._said_pieces(name)
-            at = next((at for at in range(self._passages) if known in self._conversation.texts[at]), None)
-            enough = len(known) > 1 and 2 * len(known) >= len(name)
-            return Origin(Kind.ASSUMED, "a longer name", at) if enough and at is not None else None
-        found = [(word, place) for word in words if (place := self._place_of(word)) is not None]
-        unknown = len(words) - len(found)
-        together = len(found) > 1 and all(later[1] - one[1] == 1 for one, later in pairwise(found))
-        named = any(word.isalpha() and word not in FILLERS for word, _ in found)
-        if (
-            not together
-            or not named
-            or unknown > len(found)
-            or any(_DIGIT.search(word) for word in words if self._place_of(word) is None)
-        ):
+            return self._longer_unspaced("".join(words))
+        places = {word: self._place_of(word) for word in words}
+        told = [place for place in places.values() if place is not None]
+        added = [word for word, place in places.items() if place is None]
+        is_named = any(map(str.isalpha, places.keys() - FILLERS - set(added)))
+        if len(told) < 2 or any(later - one != 1 for one, later in pairwise(told)) or not is_named:
             return None
-        return Origin(Kind.ASSUMED, "a longer name", self._conversation.passage_at(found[0][1]))
+        if len(added) > len(told) or any(map(_DIGIT.search, added)):
+            return None
+        return Origin(Kind.ASSUMED, "a longer name", self._conversation.passage_at(told[0]))
+
+    def _longer_unspaced(self, name: str) -> Origin | None:
+        known = self._said_pieces(name)
+        found = self._unspaced(known) if len(known) > 1 and 2 * len(known) >= len(name) else None
+        return None if found is None else Origin(Kind.ASSUMED, "a longer name", found.passage)
 
     def _place_of(self, word: str) -> int | None:
         """Return where a word of a name was said first, in any form or for short."""
@@ -526,6 +521,8 @@ class OriginFinder:
         """
         if words[-1] in _EXTENSIONS and len(words) > 1 and all(map(self._is_part_of_name, words[:-1])):
             return Origin(Kind.DERIVED, "words")  # a file that is called by them
+        if words[0][0] >= _UNSPACED and (found := self._longer_name(words)) is not None:
+            return found
         if any(not self._is_piece(word) for word in words):
             amount = len(words) == 1 and _AMOUNT.fullmatch(words[0]) is not None and self._word(words[0])
             return Origin(Kind.DERIVED, "unit") if amount else None
@@ -585,11 +582,7 @@ class OriginFinder:
             return True  # `M-U-L-L-E-R`
         if count < 4 or count > _LONGEST_NEAR:
             return False
-        if any(conversation.word_at(word[:stop], end) is not None for stop in range(4, count)):
-            return True
-        if any(conversation.word_at(word[start:], end) is not None for start in range(2, count - _LEAST_COMPOUND + 1)):
-            return True  # `hauptbahnhof` of `bahnhof`
-        if any(True for _ in conversation.words_beginning(word, end)):
+        if self._is_compound(word) or any(True for _ in conversation.words_beginning(word, end)):
             return True
         # One edit leaves the first or the second half as it was.
         alike = chain(
@@ -600,6 +593,12 @@ class OriginFinder:
             len(known) >= 4 and abs(len(known) - count) <= 1 and known.isalpha() and one_edit(known, word)
             for known in alike
         )
+
+    def _is_compound(self, word: str) -> bool:
+        """Whether a word that was said begins or ends another: `bahnhof` of `hauptbahnhof`."""
+        begins = (word[:stop] for stop in range(4, len(word)))
+        ends = (word[start:] for start in range(2, len(word) - _LEAST_COMPOUND + 1))
+        return any(self._conversation.word_at(part, self._end) is not None for part in chain(begins, ends))
 
     def _unspaced(self, plain: str) -> Origin | None:
         wanted = plain if self._original is None else with_digits(plain)
