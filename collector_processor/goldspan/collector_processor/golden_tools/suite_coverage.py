@@ -111,7 +111,7 @@ class SuiteCoverage:
         shares = (
             (len(called), len(self.tools), "tools"),
             (named, sum(len(tool.parameters) for tool in self.tools), "parameters"),
-            (choices - sum(len(one) for tool in self.tools for one in tool.values.values()), choices, "listed values"),
+            (choices - sum(sum(map(len, tool.values.values())) for tool in self.tools), choices, "listed values"),
         )
         yield "exercised: " + ", ".join(f"{part} of {whole} {name}" for part, whole, name in shares if whole)
         for tool in self.tools:
