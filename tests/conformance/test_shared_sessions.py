@@ -26,6 +26,7 @@ HISTORY_ELSEWHERE = {
     "openai-agents-openinference-batch",
     "openai-agents-traceloop-denied",
     "pydantic-ai-v5-denied",
+    "py-bedrock-otel-pipeline",
     "py-llama-index-otel",
     "semantic-kernel-native-batch-concurrent",
 }

@@ -157,9 +157,12 @@ def test_the_model_s_own_messages_in_its_input_ask_for_nothing(view: LogView) ->
     assert (facts.own_message, facts.model) == (True, None)
 
 
-def test_system_messages_say_nothing_of_interest() -> None:
+def test_system_messages_tell_what_the_system_said_and_nothing_else() -> None:
     view = log("gen_ai.system.message", {"content": "Be brief."})
-    assert REGISTRY.read_log(view, content=False) is None
+    facts = read(view, content=False)
+    assert (facts.model, facts.own_message, facts.users, facts.wrote) == (None, False, None, "")
+    assert facts.system == read(log("gen_ai.system.message", {"content": "Be brief."})).system != ""
+    assert facts.system != read(log("gen_ai.system.message", {"content": "Be wordy."})).system
     assert read(view).context.messages.value == [{"role": "system", "content": "Be brief."}]
 
 

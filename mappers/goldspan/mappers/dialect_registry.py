@@ -492,7 +492,8 @@ class DialectRegistry:
         context = self._context(dialect, reading, log, content=content, definitions=self._definitions)
         tools = (*reading.tools, *self._results(dialect, reading, log)) if content else reading.tools
         time, identity_parts = log.time, [name, log.scope_name, log.body, log.attributes]
-        if reading.model is None and not tools and context == NO_CONTEXT and not reading.own_message:
+        says = reading.model or tools or reading.own_message or reading.system or reading.wrote
+        if not says and context == NO_CONTEXT:
             # Only session and turn ids are left. Many records repeat them, so equal ones count once.
             if not session_keys and reading.turn_id is None:
                 return None
@@ -511,6 +512,8 @@ class DialectRegistry:
             session_keys,
             reading.turn_id,
             users=reading.users,
+            system=reading.system,
+            wrote=reading.wrote,
         )
 
     def _log_reading(self, name: str, log: LogView) -> tuple[str, LogReading]:

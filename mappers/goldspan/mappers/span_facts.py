@@ -494,7 +494,9 @@ class LogFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     said_by: SpanRef | None = None
     """The span that holds the content, if it belongs to another trace."""
     users: tuple[str, ...] | None = None
-    """Digests of what users said in the input, as in `SpanEvidence`."""
+    """Digests of what users said in the input, as in `SpanEvidence`; so are the next two."""
+    system: str = ""
+    wrote: str = ""
 
     @property
     def evidence(self) -> tuple[SpanRef, ...]:

@@ -66,7 +66,7 @@ def doubts_of(
     `one_turn_id`: a dialect's own turn id says that these spans are one turn. `named_after_trace`: no session id was
     found. Where calls are not visible, nothing is said of them.
     """
-    telling = [span for span in spans if span.evidence is not NO_EVIDENCE]
+    telling = [span for span in spans if span.evidence != NO_EVIDENCE]
     models = [span for span in telling if span.role is Role.MODEL]
     above = tree_of(spans[0]).ancestors(spans[0].span_id) if spans and named_after_trace else ()
     found = [*of_session([*telling, *above])] if named_after_trace else []
@@ -206,7 +206,7 @@ def _of_calls_without_arguments(calls: Sequence[ToolCall]) -> Iterator[Contradic
 
 def _of_hand_offs(calls: Sequence[ToolCall]) -> Iterator[Contradiction]:
     """Doubt that a request named like a hand-off is a call where others were executed, or had other tools."""
-    if all(call.requested and call.tool_definitions is NO_CONTENT for call in calls):
+    if all(call.requested and call.tool_definitions == NO_CONTENT for call in calls):
         return
     for call in calls:
         if call.requested and not call.rejected and call.name.startswith("transfer_to_"):
@@ -216,7 +216,7 @@ def _of_hand_offs(calls: Sequence[ToolCall]) -> Iterator[Contradiction]:
 def _are_known(spans: Sequence[SpanFacts]) -> bool:
     """Say whether it is known of each model call what it asked for."""
     return not any(
-        span.model is None or span.model.may_have_asked or span.model.silent or span.evidence is NO_EVIDENCE
+        span.model is None or span.model.may_have_asked or span.model.silent or span.evidence == NO_EVIDENCE
         for span in spans
         if span.role is Role.MODEL
     )

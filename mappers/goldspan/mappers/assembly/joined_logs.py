@@ -23,6 +23,7 @@ from goldspan.mappers.span_facts import (
     ToolFacts,
     ToolRequest,
     first_captured,
+    first_known,
     joined_context,
     joined_model,
     joined_tool,
@@ -86,11 +87,18 @@ def _evidence(span: SpanFacts, model: ModelFacts, records: Sequence[LogFacts]) -
     )
     answered = sorted((model.answered or {}).items())
     results = tuple(ResultEvidence(call_id, failed=failed or None) for call_id, failed in answered)
-    users = _users(records) if model.new_user_message else None
-    if model.new_user_message is None:  # the order of messages is not known, only their number
+    wrote = "" if requests else first_known(log.wrote for log in records) or own.wrote
+    said = replace(own, requests=requests, results=results, answers=bool(requests or wrote), wrote=wrote)
+    return _with_input(said, model.new_user_message, records)
+
+
+def _with_input(said: SpanEvidence, new_user_message: bool | None, records: Sequence[LogFacts]) -> SpanEvidence:  # noqa: FBT001
+    users = _users(records) if new_user_message else None
+    if new_user_message is None:  # the order of messages is not known, only their number
         users = tuple(sorted(_users(records))) or None
-    continues = None if model.new_user_message is None else not model.new_user_message
-    return replace(own, requests=requests, results=results, continues=continues, users=users, answers=bool(requests))
+    continues = None if new_user_message is None else not new_user_message
+    system = first_known(log.system for log in records) or said.system
+    return replace(said, continues=continues, users=users, system=system)
 
 
 def _users(records: Sequence[LogFacts]) -> tuple[str, ...]:
@@ -161,7 +169,7 @@ def _context_with_logs(own: ContextFacts, records: Sequence[LogFacts], current: 
 
 def _user_text(current: Sequence[LogFacts]) -> Content:
     """Return the newest user message; nothing if several share its time, or if tool results follow it."""
-    said = [log for log in current if log.context.user_text is not NO_CONTENT]
+    said = [log for log in current if log.context.user_text != NO_CONTENT]
     if not said or _ends_with_user(current) is False:
         return NO_CONTENT
     newest = [log.context.user_text for log in said if log.time == said[-1].time]
@@ -170,7 +178,7 @@ def _user_text(current: Sequence[LogFacts]) -> Content:
 
 def _messages(records: Sequence[LogFacts]) -> Content:
     """Return the recorded input, or build it from single messages in the order of their times."""
-    said = [log for log in records if log.context.messages is not NO_CONTENT]
+    said = [log for log in records if log.context.messages != NO_CONTENT]
     if whole := [log.context.messages for log in said if log.whole]:
         return first_captured(whole)
     if len({log.time for log in said}) < len(said):

@@ -201,6 +201,11 @@ class _ShapeReading:
         """How many objects on these spans say the same, by their digest."""
         return Counter(value_digest(value) for look in self._looks.values() for _, value in look.objects)
 
+    @cached_property
+    def _of_agents(self) -> Collection[str]:
+        """The spans whose kind says that they are an agent's."""
+        return {span_id for span_id, look in self._looks.items() if look.of_agent}
+
     def _correct_models(self, started: Sequence[int]) -> None:
         """Leave out models that hold the agent's whole loop: without output, or an agent's by their kind.
 
@@ -212,7 +217,7 @@ class _ShapeReading:
             model = span.model
             mute = model is not None and model.without_output and not model.unseen_requests
             around = any(span.start < at < span.end for at in started)
-            if around and (look := self._looks.get(span_id)) is not None and look.of_agent:
+            if around and span_id in self._of_agents:
                 self.agents[span_id] = self.models.pop(span_id).changed(role=Role.AGENT, model=None)
             elif mute and around:
                 del self.models[span_id]

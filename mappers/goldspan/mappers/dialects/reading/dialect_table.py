@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects.reading.evidence_reading import users_in
+from goldspan.mappers.dialects.reading.evidence_reading import system_in, users_in, wrote_in
 from goldspan.mappers.dialects.reading.log_records import MESSAGE_EVENTS, event_name, log_as_span, messages_in_log
 from goldspan.mappers.dialects.reading.model_messages import (
     CHOICE,
@@ -525,6 +525,8 @@ class DialectTable:
             session_keys=session_keys,
             turn_id=turn_id,
             users=users_in(messages_of_log.input_messages) if input_end.new_user_message else None,
+            system=system_in((messages_of_log.input_messages,), attributes),
+            wrote="" if model.requests or messages_of_log.output is None else wrote_in((messages_of_log.output,)),
         )
 
     def _sessions(self, attributes: Attributes) -> tuple[tuple[str, str], ...]:

@@ -201,7 +201,7 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
         ended.results,
         ended.continues,
         ended.users,
-        _system_in(given_to, attributes) if ended.users or (given and given_to and ended == _NO_INPUT) else "",
+        system_in(given_to, attributes) if ended.users or (given and given_to and ended == _NO_INPUT) else "",
         ends,
         answers,
         value_digest(wrote) if len(wrote) >= _SHORTEST_ANSWER else "",
@@ -307,6 +307,12 @@ def _written(said: Iterable[Any]) -> str:
     return next(filter(None, answers), "").strip()
 
 
+def wrote_in(said: Iterable[Any]) -> str:
+    """Return a digest of what a model answered, if that is long enough to tell where it goes."""
+    wrote = _written(said)
+    return value_digest(wrote) if len(wrote) >= _SHORTEST_ANSWER else ""
+
+
 def _answer_in(output: Any) -> str:
     text = model_messages.last_answer(output).value
     return text if isinstance(text, str) else ""
@@ -344,7 +350,7 @@ def _input(given: Sequence[Any]) -> _Input:
     return _NO_INPUT
 
 
-def _system_in(given: Sequence[Any], attributes: Attributes) -> str:
+def system_in(given: Sequence[Any], attributes: Attributes) -> str:
     """Return a digest of what the system told a model, in its messages or beside them."""
     for messages in given:
         history = model_messages.whole_history(messages)

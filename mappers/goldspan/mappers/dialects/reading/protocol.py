@@ -87,7 +87,9 @@ class LogReading(Struct, frozen=True, gc=False):
     session_keys: tuple[tuple[str, str], ...] = ()
     turn_id: str | None = None
     users: tuple[str, ...] | None = None
-    """Digests of what users said, as in `SpanEvidence`."""
+    """Digests of what users said, as in `SpanEvidence`; so are the next two."""
+    system: str = ""
+    wrote: str = ""
 
 
 @runtime_checkable
