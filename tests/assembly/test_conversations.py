@@ -352,6 +352,20 @@ def test_runs_of_agents_may_be_steps_of_a_program(first: SpanFacts, second: Span
     assert found == [doubted] * 2
 
 
+def test_an_agent_that_is_known_to_be_the_same_goes_on() -> None:
+    for names, doubted in (("ab", True), ("aa", False)):
+        roots = [
+            agent("t", f"a{start}", session="s", start=start, end=start + 2, agent=name)
+            for start, name in zip((1, 5), names, strict=True)
+        ]
+        runs = [
+            task("m1", 1, AGENT, "a").changed(parent_id="a1"),
+            task("m2", 5, "route", "a").changed(parent_id="a5"),
+        ]
+        [session] = assemble([*roots, *runs])
+        assert ["another_task" in {doubt.code for doubt in turn.doubts} for turn in session.turns] == [doubted] * 2
+
+
 def test_what_a_program_runs_between_two_turns_may_be_of_either() -> None:
     spans = [task("m1", 1, AGENT, "a"), tool("t", "f", "r", name="f", start=4), task("m2", 7, AGENT, "a", "b")]
     [session] = assemble([plain("t", "r", end=20), *spans])

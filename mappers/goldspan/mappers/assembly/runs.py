@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from goldspan.mappers.assembly.doubts import doubts_of
 from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
-from goldspan.mappers.assembly.trace_tree import TraceTree, other_lists, time_order
+from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, other_lists, time_order
 from goldspan.mappers.assembly.turn_fragments import (
     DEFAULT_SESSION_KEYS,
     MOST_BEFORE,
@@ -411,16 +411,28 @@ def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
     what another answered, or what the user said to that one.
     """
     first, last = _first_model(later[0]), next(_models_before(turn), None)
-    if first is None or last is None or not first.evidence.users:
+    with_agents = not all(one.agentless for one in (*turn, *later))
+    if first is None or last is None or (with_agents and _have_one_agent(turn, later)):
+        return None  # nobody reads what else it was told
+    if not first.evidence.users:
         return None
     before = [one.evidence for one in islice(_models_before(turn), MOST_BEFORE)]
-    if not all(one.agentless for one in (*turn, *later)):
+    if with_agents:
         is_cut = any(_is_told_with(first.evidence, one) for one in before)
     elif (tool := _ran_after_answer(last, turn[-1].spans[-1])) is not None:
         is_cut = all(tool.name != request.name for one in before for request in one.requests)
     else:
         is_cut = _may_be_task_of(first, last, [one for one in before if one.users], later[0])
     return Doubt("another_task", DoubtedFact.TURNS, (last.ref, first.ref), dialect=first.dialect) if is_cut else None
+
+
+def _have_one_agent(turn: list[Fragment], later: list[Fragment]) -> bool:
+    """Say whether two turns have agents of the same names, all known: that agent goes on."""
+    names, others = (
+        {span.agent for one in some for span in (*one.spans, *filter(None, [one.root_span])) if is_agent(span)}
+        for some in (turn, later)
+    )
+    return names == others and None not in names
 
 
 def _is_told_with(given: SpanEvidence, other: SpanEvidence) -> bool:

@@ -98,7 +98,7 @@ def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contr
     The agent above was told nothing, and calls no model itself: a script may run under its span.
     """
     root = spans[0] if is_agent(spans[0]) else next(filter(is_agent, spans), None)
-    if root is None or root.context.user_text != NO_CONTENT or sum(map(is_agent, spans)) < 3:
+    if root is None or sum(map(is_agent, spans)) < 3 or root.context.user_text != NO_CONTENT:  # which reads content
         return
     two_outermost = tree_of(root).inherited(two_outermost_agents)
     runs: dict[str, list[SpanFacts]] = {}
