@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.test_worker import Driver, compressing_at_once, judging_by, tenant_of
@@ -72,6 +72,25 @@ def test_content_in_pieces_reads_as_it_was_recorded(content: object) -> None:
 
 def conversation(length: int) -> list[dict[str, str]]:
     return [{"role": "user", "content": f"{number} " + "look at the harbour " * 20} for number in range(length)]
+
+
+LONG, SHORT = f'{{"said": "{"a" * 220}"}},', "{},"
+HISTORY = st.lists(st.sampled_from([LONG, f'{{"said": "{"ß" * 110}"}},', SHORT, " {},\u2003", '"x",', "]"]), max_size=5)
+
+
+@example([LONG, SHORT], [(2, [SHORT])])
+@example([LONG, LONG, SHORT], [(2, ["]"])])
+@given(HISTORY, st.lists(st.tuples(st.integers(0, 5), HISTORY), max_size=5))
+def test_text_that_goes_on_from_another_has_the_pieces_that_it_has_alone(
+    history: list[str], later: list[tuple[int, list[str]]]
+) -> None:
+    texts = KeptTexts(lambda key: None)
+    for same, more in [(0, history), *later]:
+        history = [*history[:same], *more]
+        fact = facts("".join(history))
+        assert encode_record(texts.kept(fact)) == encode_record(KeptTexts(lambda key: None).kept(fact))
+    texts.release(TRACE)
+    assert texts.size == 0
 
 
 @pytest.mark.parametrize("as_text", [True, False])

@@ -17,7 +17,7 @@ import json
 import re
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 from operator import attrgetter
@@ -49,8 +49,9 @@ from goldspan.mappers.span_facts import (
 from goldspan.scoring.json_values import is_list
 from goldspan.scoring.sessions import Capture, Content, SpanRef
 
-_BETWEEN_ELEMENTS = re.compile(r"\},(?=\s*\{)")
-_LEAST = 200  # characters of a piece; shorter content stays in its record
+_BETWEEN_ELEMENTS = re.compile(rb"\},(?=\s*\{)")
+_LEAST = 200  # bytes of a piece; content of fewer characters stays in its record
+_MOST_BEGUN = 16  # texts of a trace that others may go on from
 _PACKED_FROM = 256
 _LOOKED_AT = 64  # traces that are looked at to make room
 _DIGEST = 16
@@ -92,6 +93,11 @@ class Piece:
         """Return its bytes."""
         stored, packed = self._stored
         return zlib.decompress(stored) if packed else stored
+
+    def stands_in(self, text: bytes, at: int) -> bool:
+        """Whether it stands at a place of a text; never once it is compressed."""
+        stored, packed = self._stored
+        return not packed and text.startswith(stored, at)
 
     def pack(self) -> None:
         """Compress it."""
@@ -155,6 +161,8 @@ class KeptTexts:
         self._of_trace: OrderedDict[str, dict[bytes, int]] = OrderedDict()
         """The pieces of each trace with their sizes; the trace that got one last is the last."""
         self._sizes: dict[str, int] = {}
+        self._begun: dict[str, dict[int, tuple[Piece, ...]]] = {}
+        """The pieces of the latest texts of each trace, by how they begin: a text that goes on is cut from there."""
         self._refused = False
 
     def kept(self, fact: Record) -> Record:
@@ -188,6 +196,7 @@ class KeptTexts:
     def release(self, trace_id: str) -> None:
         """Drop the pieces that only this trace holds."""
         self._sizes.pop(trace_id, None)
+        self._begun.pop(trace_id, None)
         for digest in self._of_trace.pop(trace_id, ()):
             piece = self._pieces[digest]
             piece.users -= 1
@@ -196,6 +205,7 @@ class KeptTexts:
 
     def pack(self, trace_id: str) -> None:
         """Compress the pieces of a quiet trace."""
+        self._begun.pop(trace_id, None)
         for digest in self._of_trace.get(trace_id, ()):
             piece = self._pieces[digest]
             self.size -= piece.size
@@ -222,14 +232,15 @@ class KeptTexts:
     def _kept(self, content: Content, trace_id: str) -> Content:
         if content.capture is not Capture.CAPTURED or isinstance(content, KeptContent):
             return content
-        pieces = _cut(content.raw)
+        begun = self._begun.get(trace_id, {})
+        pieces = _cut(content.raw, begun)
         if pieces is None:
             return content
-        kind, parts = pieces
+        kind, known, parts = pieces
         digests = [blake2b(part, digest_size=_DIGEST).digest() for part in parts]
-        every = dict(zip(digests, parts, strict=True))
+        rest = dict(zip(digests, parts, strict=True))
         of_trace = self._of_trace.get(trace_id, {})
-        new = sum(len(part) for digest, part in every.items() if digest not in of_trace)
+        new = sum(len(part) for digest, part in rest.items() if digest not in of_trace)
         if new and self.size + new > self.max_bytes:
             self._refused = True
             return DROPPED
@@ -237,9 +248,15 @@ class KeptTexts:
             return DROPPED
         found = {
             digest: self._add(self._pieces.get(digest) or Piece(digest, part), trace_id, len(part))
-            for digest, part in every.items()
+            for digest, part in rest.items()
         }
-        return KeptContent(Pieces(kind, tuple(found[digest] for digest in digests)), content.capture)
+        every = (*known, *(found[digest] for digest in digests))
+        if kind == _TEXT and len(every) > 1:
+            if len(begun) >= _MOST_BEGUN:
+                begun.clear()
+            begun[hash(every[0].read()[:_LEAST])] = every
+            self._begun[trace_id] = begun
+        return KeptContent(Pieces(kind, every), content.capture)
 
     def _add(self, piece: Piece, trace_id: str, length: int | None = None) -> Piece:
         known = self._pieces.setdefault(piece.digest, piece)
@@ -306,22 +323,42 @@ def lost_text(fact: Record) -> bool:
     return any(content.capture is Capture.TRUNCATED and content.raw is None for content in contents_of(fact))
 
 
-def _cut(raw: object) -> tuple[int, list[bytes]] | None:
-    """Return recorded content in parts, and how it is made of them; None for content that stays in its record."""
+def _cut(raw: object, begun: Mapping[int, Sequence[Piece]]) -> tuple[int, Sequence[Piece], Sequence[bytes]] | None:
+    """Return how recorded content is made of parts: the pieces that it begins with as a text before it, and the others.
+
+    None for content that stays in its record.
+    """
     if isinstance(raw, str):
-        return (_TEXT, [part.encode("utf-8", "surrogatepass") for part in _parts(raw)]) if len(raw) >= _LEAST else None
+        if len(raw) < _LEAST:
+            return None
+        text = raw.encode("utf-8", "surrogatepass")
+        known, at = _pieces_at_start(text, begun.get(hash(text[:_LEAST]), ()))
+        return _TEXT, known, [*_parts(text, at)]
     if is_list(raw):
         try:
             parts = [msgspec.msgpack.encode(element) for element in raw]
         except (TypeError, OverflowError, RecursionError, UnicodeEncodeError):  # as rarely as in `encode_record`
             return None
-        return (_LIST, parts) if sum(map(len, parts)) >= _LEAST else None
+        return (_LIST, (), parts) if sum(map(len, parts)) >= _LEAST else None
     return None
 
 
-def _parts(text: str) -> Iterator[str]:
-    start = 0
-    for found in _BETWEEN_ELEMENTS.finditer(text):
+def _pieces_at_start(text: bytes, pieces: Sequence[Piece]) -> tuple[Sequence[Piece], int]:
+    """Return those of a text's pieces that another text is cut into, too, and where they end in it."""
+    at = count = 0
+    for piece in pieces[:-1]:  # the last one ended with its text
+        if not piece.stands_in(text, at):
+            break
+        at += piece.size
+        count += 1
+    if count and _BETWEEN_ELEMENTS.match(text, at - 2) is None:
+        count -= 1
+        at -= pieces[count].size
+    return pieces[:count], at
+
+
+def _parts(text: bytes, start: int) -> Iterator[bytes]:
+    for found in _BETWEEN_ELEMENTS.finditer(text, start):
         if found.end() - start >= _LEAST:
             yield text[start : found.end()]
             start = found.end()
