@@ -200,7 +200,7 @@ def counted_of(evaluation: Evaluation) -> tuple[Counted, ...]:
 def _found(detail: object) -> Iterator[Counted]:
     """Yield what is counted of a call or a turn."""
     if isinstance(detail, TurnResult):
-        yield from {(names.DOUBTED_TURNS.name, doubt.code, doubt.dialect): None for doubt in detail.doubts}
+        yield from dict.fromkeys((names.DOUBTED_TURNS.name, doubt.code, doubt.dialect) for doubt in detail.doubts)
     elif isinstance(detail, MetricCall):
         for finding in detail.findings:
             if finding.failed:

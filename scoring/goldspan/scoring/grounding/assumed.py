@@ -19,7 +19,7 @@ from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.dates import NUMBERED, SHORT_DAYS, is_date
 from goldspan.scoring.grounding.languages import is_in_other_letters
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says, text_of_leaf
-from goldspan.scoring.grounding.quantities import as_number
+from goldspan.scoring.grounding.quantities import LARGEST_EXACT, as_number
 from goldspan.scoring.grounding.words import number_word, words_of
 from goldspan.scoring.patterns import regex
 
@@ -58,7 +58,6 @@ _RANGE = regex(r"between|from|rang|scale|minimum|maximum|lowest|highest|at (?:le
 _TIME = regex(r"\d\d?:\d\d(?::\d\d)?")
 _MOST_COMPANIONS = 12
 _GROUPS = ("child", "children", "kid", "kids", "adult", "adults", "thereof", "rest", "others")
-_LARGEST_EXACT = 2**53
 _MOST_TO_COMPUTE = 4  # of more numbers too much follows
 _MOST_UNREAD = 100  # a larger number that was not read is written in digits
 
@@ -147,7 +146,7 @@ def _told_in_parts(_: Leaf, value: float, said: SaidByPeople) -> str:
 
 
 def _rest_of_group(_: Leaf, value: float, said: SaidByPeople) -> str:
-    numbers = said.numbers if abs(value) <= _LARGEST_EXACT else frozenset[float]()
+    numbers = said.numbers if abs(value) <= LARGEST_EXACT else frozenset[float]()
     rest = 1 < len(numbers) <= _MOST_TO_COMPUTE and any(value + part in numbers for part in numbers if part and value)
     return "the others of a number of which some were named" if rest and said.speaks_of(_GROUPS) else ""
 

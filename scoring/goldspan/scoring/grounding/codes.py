@@ -16,11 +16,18 @@ from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import Any, cast
 
-from goldspan.scoring.grounding.words import FILLERS, normalised, remembered, without_marks, words_of
+from goldspan.scoring.grounding.words import (
+    FILLERS,
+    LAST_LATIN,
+    UNSPACED,
+    normalised,
+    remembered,
+    without_marks,
+    words_of,
+)
 
 Name = tuple[str, ...]
 _LONGEST_CITY = 40
-_LAST_LATIN = "\u024f"
 _SHORT = 3  # words of currencies up to this length, such as `us`, name none alone
 
 
@@ -145,7 +152,7 @@ def names_of_city(name: str) -> tuple[str, ...]:
     if len(name) > _LONGEST_CITY or (len(name) < 4 and name.isascii() and not name.isupper()):
         return ()
     names = chain.from_iterable(line.split("|")[1:-1] for line in _cities_by_name().get(_as_listed(name), ()))
-    return tuple(one for one in dict.fromkeys(names) if len(one) > 3 or one[0] > _LAST_LATIN)
+    return tuple(one for one in dict.fromkeys(names) if len(one) > 3 or one[0] > LAST_LATIN)
 
 
 @lru_cache(64)
@@ -160,4 +167,4 @@ def names_city_in(country: str, text: str, words: Sequence[str]) -> bool:
     pairs = (f"{one} {other}" for one, other in pairwise(words))
     if any(f"|{_as_listed(one)}|" in known for one in chain(words, pairs) if len(one) > 3):
         return True
-    return not text.isascii() and any(name in text for name in known.split("|") if name and name[0] >= "\u0e00")
+    return not text.isascii() and any(name in text for name in known.split("|") if name and name[0] >= UNSPACED)

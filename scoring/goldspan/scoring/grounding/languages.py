@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
-from goldspan.scoring.grounding.words import ARABIC_BEGINNING, NUMBER_WORDS, without_marks
+from goldspan.scoring.grounding.words import ARABIC_BEGINNING, LAST_LATIN, NUMBER_WORDS, without_marks
 from goldspan.scoring.patterns import regex
 
 
@@ -201,10 +201,9 @@ def is_foreign(text: str, words: Set[str]) -> bool:
 
 def is_in_other_letters(text: str) -> bool:
     """Whether most letters of a text are of another script than Latin."""
-    return not text.isascii() and 2 * sum(char > _LAST_LATIN for char in text) > sum(map(str.isalpha, text))
+    return not text.isascii() and 2 * sum(char > LAST_LATIN for char in text) > sum(map(str.isalpha, text))
 
 
-_LAST_LATIN = "\u024f"
 _LEAST_TYPED = 4
 _Table = Mapping[str, list[tuple[list[str], str]]]
 
@@ -264,7 +263,7 @@ def _table(language: str) -> _Table:
 
 def _as_typed(name: str) -> Sequence[str]:
     """Return a long name as it is typed in a hurry: `martedi`."""
-    return without_marks(name) if len(name) >= _LEAST_TYPED and max(name) <= _LAST_LATIN else ()
+    return without_marks(name) if len(name) >= _LEAST_TYPED and max(name) <= LAST_LATIN else ()
 
 
 # Numbers in several words or pieces.

@@ -18,7 +18,7 @@ from goldspan.scoring.grounding.assumed import PEOPLE_COUNTED
 from goldspan.scoring.grounding.conversation import Conversation
 from goldspan.scoring.grounding.leaves import Kind, Leaf, Origin, name_says
 from goldspan.scoring.grounding.moments import MomentFinder
-from goldspan.scoring.grounding.quantities import converted, is_detailed
+from goldspan.scoring.grounding.quantities import LARGEST_EXACT, converted, is_detailed
 from goldspan.scoring.grounding.words import words_of, words_of_number
 
 _PAGING = frozenset(("offset", "skip", "page", "index", "cursor"))
@@ -36,7 +36,6 @@ _LEAST_TOTAL = 1000  # smaller ones follow from three numbers by chance
 _LEAST_COMPUTED = 20  # smaller numbers follow from others by chance
 _LEAST_REST = 10
 _MOST_MINUTES, _FIRST_YEAR, _LAST_YEAR = 60, 1000, 9999
-_LARGEST_EXACT = 2**53  # beyond it floats skip integers
 
 
 def said(conversation: Conversation, at: int) -> Origin:
@@ -102,7 +101,7 @@ class NumberFinder:
         if abs(value) < _LEAST_COMPUTED:
             return value != 0 and conversation.is_multiple(value, passages)
         # As a float, and so is what it gives with two like it.
-        return abs(value) < _LARGEST_EXACT / 4 and self._is_computed(value, leaf)
+        return abs(value) < LARGEST_EXACT / 4 and self._is_computed(value, leaf)
 
     def _is_share(self, value: float) -> bool:
         """Whether an amount that was said, divided among some people, gives a value to the cent."""

@@ -36,6 +36,7 @@ from goldspan.scoring.grounding.moments import MomentFinder, moment_of
 from goldspan.scoring.grounding.number_origins import NumberFinder, said
 from goldspan.scoring.grounding.quantities import (
     ABBREVIATIONS,
+    LARGEST_EXACT,
     UNITS_BY_STEM,
     as_number,
     quantities_of,
@@ -44,6 +45,7 @@ from goldspan.scoring.grounding.words import (
     FILLERS,
     NUMBER_WORDS,
     SHORT_FORMS,
+    UNSPACED,
     camel_words,
     letters_in,
     normalised,
@@ -84,9 +86,6 @@ _OFFER = regex(
 )
 _SEVERAL = regex(r"['\"`]?\s*(?:[,、]|or\b|或)\s*['\"`]?\w")
 _OFFERED_BEFORE = 300  # characters before a value in which a description may say that it offers it
-_UNSPACED = "\u0e00"
-"""From this letter on are the scripts that put no spaces between words, and Korean's, which puts endings to them."""
-_LARGEST_EXACT = 2**53  # beyond it an integer is an identifier, whose digits count
 _DIGIT = regex(r"\d")
 _AMOUNT = regex(r"(\d{1,15})([^\W\d_]+)")  # a number with its unit: `72h`
 _RUNS = regex(r"\d+|[^\W\d_]+")
@@ -174,7 +173,7 @@ class OriginFinder:
         return self._declared(leaf, text) or self._text(text, folded, leaf) or _NOWHERE
 
     def _explained_number(self, value: float, leaf: Leaf) -> Origin:
-        if isinstance(value, int) and abs(value) > _LARGEST_EXACT:
+        if isinstance(value, int) and abs(value) > LARGEST_EXACT:
             text = str(value) if value.bit_length() <= _LONGEST_INTEGER else ""
             found = self._declared(leaf, text) or (self._text(text, normalised(text), leaf) if text else None)
             return found or _NOWHERE
@@ -298,11 +297,11 @@ class OriginFinder:
                 return self._moments.origin(*moment, leaf)
         if (
             not text.isascii()
-            and any(char >= _UNSPACED for char in text)
+            and any(char >= UNSPACED for char in text)
             and (found := self._unspaced(plain)) is not None
         ):
             return found
-        if text[0] >= _UNSPACED and len(runs := _RUNS.findall(plain)) > 1 and all(map(self._run, runs)):
+        if text[0] >= UNSPACED and len(runs := _RUNS.findall(plain)) > 1 and all(map(self._run, runs)):
             return Origin(Kind.DERIVED, "join")
         return self._made_of_known(text, plain, words, leaf)
 
@@ -356,7 +355,7 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
         if len(runs := _RUNS.findall("".join(words))) > 1 and (at := self._code_with_number(runs)) is not None:
             return Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
-        spaced = [word for word in words if word[0] < _UNSPACED or not self._word(word)]
+        spaced = [word for word in words if word[0] < UNSPACED or not self._word(word)]
         at = self._conversation.joined_at("".join(spaced), self._end)
         return None if at is None else Origin(Kind.DERIVED, "join", self._conversation.passage_at(at))
 
@@ -391,7 +390,7 @@ class OriginFinder:
             return Origin(Kind.DERIVED, "spelling")
         if len(unknown) == 1 and unknown[0].isalpha() and self._pieces(unknown[0]):
             return Origin(Kind.DERIVED, "join")
-        if plain[0] >= _UNSPACED:
+        if plain[0] >= UNSPACED:
             written = len(plain) > 1 and 2 * sum(self._unspaced(char) is not None for char in plain) >= len(plain)
         else:
             written = " " in plain.strip() and len(unknown) < len(words)
@@ -399,7 +398,7 @@ class OriginFinder:
 
     def _longer_name(self, words: Sequence[str]) -> Origin | None:
         """Return the origin of a name of which a shorter form was said: `Lyon-Saint-Exupéry` for `Saint-Exupéry`."""
-        if words[0][0] >= _UNSPACED:
+        if words[0][0] >= UNSPACED:
             return self._longer_unspaced("".join(words))
         places = {word: self._place_of(word) for word in words}
         told = [place for place in places.values() if place is not None]
@@ -468,7 +467,7 @@ class OriginFinder:
             return True
         if word in SHORT_FORMS and any(conversation.word_at(one, end) is not None for one in SHORT_FORMS[word]):
             return True
-        if word[0] >= _UNSPACED:
+        if word[0] >= UNSPACED:
             return self._unspaced(word) is not None or self._pieces(word)
         return (word.isalpha() and self._is_unit(word)) or self._quantity(word)
 
@@ -521,7 +520,7 @@ class OriginFinder:
         """
         if words[-1] in _EXTENSIONS and len(words) > 1 and all(map(self._is_part_of_name, words[:-1])):
             return Origin(Kind.DERIVED, "words")  # a file that is called by them
-        if words[0][0] >= _UNSPACED and (found := self._longer_name(words)) is not None:
+        if words[0][0] >= UNSPACED and (found := self._longer_name(words)) is not None:
             return found
         if any(not self._is_piece(word) for word in words):
             amount = len(words) == 1 and _AMOUNT.fullmatch(words[0]) is not None and self._word(words[0])
@@ -559,7 +558,7 @@ class OriginFinder:
     def _pieces(self, word: str) -> bool:
         if not 4 <= len(word) <= 60:
             return False
-        unspaced = word[0] >= _UNSPACED
+        unspaced = word[0] >= UNSPACED
         reached = {0}
         for start in range(len(word)):
             if start in reached:
@@ -625,7 +624,7 @@ class OriginFinder:
             return None if at is None else Origin(Kind.DERIVED, "country of a city", at)
         known = not _DIGIT.search(text) and any(
             all(self._conversation.form_at(word, self._end) is not None for word in words_of(name))
-            if name[0] < _UNSPACED
+            if name[0] < UNSPACED
             else self._unspaced(name) is not None
             for name in names_of_city(text)
         )

@@ -67,6 +67,8 @@ _WITH_PART = regex(
     rf"(?:(?:and|und|et|e|y|en) )?(\d{{1,3}}|{'|'.join(NUMBER_OF_ONE_WORD)})(?![\w.,:%-]\w)\b"
 )
 _LARGEST = 1e300
+LARGEST_EXACT = 2**53
+"""Beyond it floats skip integers: such a number is an identifier, whose digits count."""
 _LONGEST = 40  # characters of a number
 _WORD = regex(r"[^\W\d_]+|(?<!\d)\d{1,6}(?:st|nd|rd|th)\b")
 _BOUNDING = frozenset(
@@ -259,7 +261,7 @@ def _as_hundreds(hundreds: float, rest: str) -> Iterator[Quantity]:
     yield Quantity(hundreds * 100 + tens + (unit if 0 < unit < 10 else 0), "", "word")
 
 
-_AND_A_HALF = regex(r"\b(\w+)(?: +(\w+))? +and a (?P<part>half|quarter)\b(?: +(\w+))?")
+_AND_A_PART = regex(r"\b(\w+)(?: +(\w+))? +and a (half|quarter)\b(?: +(\w+))?")
 _POINT = regex(rf" point ((?:(?:{'|'.join(UNITS)}|\d+)\b ?)+)")
 _ONE_UNIT = regex(
     r"\ban? (hour|minute|second|day|week|fortnight|month|year|decade|kilo|pound|ounce|stone|ton|tonne|pint|gallon|litre"
@@ -271,7 +273,7 @@ _PART_OF = regex(r"\b(?:half|(\w+) quarters?(?: of)?)(?: an?)? (\w+)")
 
 def _with_a_part(text: str) -> Iterator[Quantity]:
     """Yield `two and a half`, and with what scales it: `two and a half grand`, `two kilos and a half`."""
-    for match in _AND_A_HALF.finditer(text):
+    for match in _AND_A_PART.finditer(text):
         first, second, part, after = match.groups()
         share = 0.5 if part == "half" else 0.25
         for word, unit in ((second, after), (first, second)):

@@ -187,7 +187,7 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 def without_marks(word: str) -> tuple[str, ...]:
     """Return how a word of Latin letters is written without accents: `müller` as `muller` and `mueller`."""
-    if word.isascii() or word[0] > _LAST_LATIN:
+    if word.isascii() or word[0] > LAST_LATIN:
         return ()
     ways = dict.fromkeys((word, word.translate(_UMLAUTS)))
     bare = (unicodedata.normalize("NFD", one.translate(_NO_MARK)) for one in ways)
@@ -201,7 +201,9 @@ def words_of_number(number: int) -> list[str]:
     return [_IN_WORDS[number // 10 * 10], _IN_WORDS[number % 10]]
 
 
-_LAST_LATIN = "\u024f"
+LAST_LATIN = "\u024f"
+UNSPACED = "\u0e00"
+"""From this letter on are the scripts that put no spaces between words, and Korean's, which puts endings to them."""
 _IN_WORDS = {number: word for word, number in (UNITS | TENS).items()}
 
 

@@ -204,7 +204,7 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
         system_in(given_to, attributes) if ended.users or (given and given_to and ended == _NO_INPUT) else "",
         ends,
         answers,
-        value_digest(wrote) if len(wrote) >= _SHORTEST_ANSWER else "",
+        _answer_digest(wrote),
         asks_in_text,
         sessions=tuple(sessions),
         may_be_user=ended.may_be_user,
@@ -309,7 +309,10 @@ def _written(said: Iterable[Any]) -> str:
 
 def wrote_in(said: Iterable[Any]) -> str:
     """Return a digest of what a model answered, if that is long enough to tell where it goes."""
-    wrote = _written(said)
+    return _answer_digest(_written(said))
+
+
+def _answer_digest(wrote: str) -> str:
     return value_digest(wrote) if len(wrote) >= _SHORTEST_ANSWER else ""
 
 
