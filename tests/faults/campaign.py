@@ -175,8 +175,11 @@ def main(arguments: Sequence[str]) -> None:
             cases = [case for case in cases_of(protocol, quiet, known) if options.only in str(case)]
             if options.nights is not None:
                 cases = sample(cases, options.nights, options.seed)
-            for case, morning in campaign.run_all(cases, options.jobs):
+            for number, (case, morning) in enumerate(campaign.run_all(cases, options.jobs), 1):
                 table.add(case, morning, quiet)
+                if not number % 100:
+                    seconds = time.monotonic() - began
+                    print(f"{protocol}: {number} of {len(cases)} nights, {seconds:.0f} s", file=sys.stderr, flush=True)
                 if morning.findings:
                     bad += 1
                     print(told(case, morning), flush=True)
