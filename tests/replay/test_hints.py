@@ -204,6 +204,24 @@ def tool_span(scope: str, language: str = "", **attributes: str) -> Document:
 
 
 @pytest.mark.parametrize(
+    ("calls", "told"),
+    [([("f", {}), ("g", {})], True), ([("f", {})], False), ([("f", {}), ("g", None)], False)],
+    ids=["two calls", "one call", "arguments of one are missing"],
+)
+def test_where_no_model_is_recorded_batches_are_said_to_come_from_times(
+    calls: list[tuple[str, dict[str, Any] | None]], told: bool, run: Run, tmp_path: Path
+) -> None:
+    text = run("inspect", write_lines(tmp_path / "traces.jsonl", turn_request("s", *calls))).stdout
+    assert ("no model's answer shows which calls were requested together in 1 of 1 turns" in text) is told
+    assert ("Nothing is missing" in text) is (len(calls) == 1)
+
+
+def test_where_models_are_recorded_nothing_is_said_of_batches() -> None:
+    seen = [hint.seen for hint in inspected("openai-agents-openinference-batch").hints]
+    assert not any("requested together" in text for text in seen)
+
+
+@pytest.mark.parametrize(
     ("document", "helps"),
     [
         (tool_span("my-service", koog__event__id="1"), "setVerbose(true)"),

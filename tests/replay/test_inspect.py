@@ -72,7 +72,7 @@ def test_values_that_json_cannot_hold_are_words(run: Run, tmp_path: Path) -> Non
 
 def test_the_table_shows_what_was_found(run: Run, tmp_path: Path) -> None:
     lines = [
-        turn_request("sess-1", ("get_weather", ARGUMENTS), ("convert", {}), user="Weather in Paris?"),
+        turn_request("sess-1", ("get_weather", ARGUMENTS), user="Weather in Paris?"),
         turn_request("sess-1", turn=1),
         plain_request(scope="opentelemetry.instrumentation.httpx"),
     ]
@@ -81,12 +81,11 @@ def test_the_table_shows_what_was_found(run: Run, tmp_path: Path) -> None:
         "sess-1  from gen_ai.conversation.id\n"
         "  turn 1  weather_agent  Weather in Paris?\n"
         '      get_weather  city="Paris", days=3\n'
-        "      convert  no arguments\n"
         "  turn 2  weather_agent\n"
         "      no call\n"
         "\n"
-        "found           1 session, 2 turns, 2 calls, all with arguments\n"
-        "recognised      4 of 5 spans: otel_genai 4\n"
+        "found           1 session, 2 turns, 1 call, all with arguments\n"
+        "recognised      3 of 4 spans: otel_genai 3\n"
         "\n"
         "Nothing is missing: `goldspan score` can score every one of these calls.\n"
     )

@@ -130,13 +130,12 @@ def hints_for_traces(
         yield Hint(**_TEXTS["nothing_recognised"])
     elif not calls and not any(_has_models(turn, writers) for turn in hidden):
         yield Hint(**_TEXTS["no_tool_call"])
-    lacking = list(chain.from_iterable(turn.calls for turn in turns if not _has_arguments_elsewhere(turn)))
+    lacking = chain.from_iterable(turn.calls for turn in turns if not _has_arguments_elsewhere(turn))
     for (capture, dialect, helps), count in _unknown_arguments(lacking, writers, advisor).items():
         yield Hint(f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})", helps)
-    texts = Counter[str]()
-    for turn in hidden:
-        texts.update(_how_to_see_calls(turn, writers, advisor))
+    texts = Counter(text for turn in hidden for text in _how_to_see_calls(turn, writers, advisor))
     yield from (Hint(f"no span shows which tools ran in {n} of {len(turns)} turns", text) for text, n in texts.items())
+    yield from _hints_of_times(turns, writers)
     yield from _hints_of_doubts(turns)
     yield from _hints_of_ids(sessions, writers, advisor, known=any(found.session for found in shaped))
 
@@ -151,6 +150,18 @@ def _hints_of_unread_ids(shaped: Sequence[ShapedTools]) -> Iterator[Hint]:
 def _has_arguments_elsewhere(turn: Turn) -> bool:
     """Whether arguments of a turn are recorded where they were not read."""
     return any(one.fact is DoubtedFact.ARGUMENTS for one in turn.doubts)
+
+
+def _hints_of_times(turns: Sequence[Turn], writers: Writers) -> Iterator[Hint]:
+    """Yield where only times tell which calls were requested together (R8), while all else that goldens ask is known.
+
+    No span of a model is in the turn then.
+    """
+    shown = [turn for turn in turns if all(call.capture is Capture.CAPTURED for call in turn.calls)]
+    told = [turn for turn in shown if len(turn.calls) > 1 and not _has_models(turn, writers)]
+    if told:
+        seen = f"no model's answer shows which calls were requested together in {len(told)} of {len(turns)} turns"
+        yield Hint(seen, _TEXTS["batches_by_times"]["helps"])
 
 
 def _hints_of_doubts(turns: Sequence[Turn]) -> Iterator[Hint]:
@@ -176,7 +187,7 @@ def _hints_of_ids(sessions: Sequence[Session], writers: Writers, advisor: Adviso
 
 
 def _unknown_arguments(
-    calls: Sequence[ToolCall], writers: Writers, advisor: Advisor
+    calls: Iterable[ToolCall], writers: Writers, advisor: Advisor
 ) -> Counter[tuple[Capture, str, str]]:
     """Count calls by each way in which arguments of theirs are unknown, with what helps."""
     found: Counter[tuple[Capture, str, str]] = Counter()
