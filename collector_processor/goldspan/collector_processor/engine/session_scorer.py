@@ -18,7 +18,7 @@ keeps a session gives its state, and what each of its traces holds of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import chain
@@ -265,10 +265,18 @@ class SessionScorer:
         before, kept.runs = {} if replaces_all else kept.runs, {}
         complete_before = frozenset(state.complete_runs)
         self._score_runs(runs, before, kept.runs, scoring)
+        self._revise(scoring, complete_before, replaces_all=replaces_all)
+        for name, run in ((name, run) for (name, _), run in kept.runs.items() if run.complete):
+            if name not in complete_before:
+                output.final += run.evaluations.all()
+
+    def _revise(self, scoring: _Scoring, complete_before: Collection[str], *, replaces_all: bool) -> None:
+        """Output the results that differ from before, and of runs that were complete what replaces what."""
+        results, output = scoring.state.results, scoring.output
         newest = {evaluation.id: evaluation for evaluation in scoring.added}
-        may_change = state.results if replaces_all else chain(newest, (one.id for one in scoring.removed))
-        earlier = {key: one for key in may_change if (one := state.results.get(key)) is not None}
-        for one in revise(state.results, newest, None if replaces_all else scoring.removed):
+        may_change = results if replaces_all else chain(newest, (one.id for one in scoring.removed))
+        earlier = {key: one for key in may_change if (one := results.get(key)) is not None}
+        for one in revise(results, newest, None if replaces_all else scoring.removed):
             output.evaluations.append(one)
             if one.run not in complete_before:
                 continue
@@ -276,9 +284,6 @@ class SessionScorer:
                 output.superseded.append(was)
             if not one.withdrawn:
                 output.final.append(newest[one.id])
-        for name, run in ((name, run) for (name, _), run in kept.runs.items() if run.complete):
-            if name not in complete_before:
-                output.final += run.evaluations.all()
 
     def _score_runs(self, runs: Sequence[Session], before: _ScoredRuns, now: _ScoredRuns, scoring: _Scoring) -> None:
         """Score those runs that are not as they were."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -266,9 +267,9 @@ def _of_order(
         asked_by.setdefault(by_id[call_id].span.ref, []).append(placed[call_id])
     for span in models:
         seen = [placed[one.call_id] for one in span.evidence.results if one.call_id in placed]
-        last = max(seen, key=lambda call: call.batch or 0, default=None)
-        first = min(asked_by.get(span.ref, ()), key=lambda call: call.batch or 0, default=None)
-        if first is not None and last is not None and (last.batch or 0) > (first.batch or 0):
+        last = max(seen, key=attrgetter("batch"), default=None)
+        first = min(asked_by.get(span.ref, ()), key=attrgetter("batch"), default=None)
+        if first is not None and last is not None and last.batch > first.batch:
             yield Contradiction("order_of_results", DoubtedFact.BATCH, [span.ref], [first.name, last.name])
 
 
