@@ -142,8 +142,6 @@ LAYERS = (
     {
         "compression",
         "export_outage",
-        "metric_threads",
-        "side_thread",
         "otlp_signals",
         "server_urls",
         "atomic_files",

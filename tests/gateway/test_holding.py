@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor import side_thread
+from goldspan.collector_processor import daemon_threads
 from goldspan.collector_processor.encoded_spans.span_groups import join_request, split_request
 from goldspan.collector_processor.engine.session_scorer import SessionScorer
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
@@ -234,7 +234,7 @@ def test_other_sessions_are_judged_while_a_large_one_is(
         score(scorer, state, *args, **options)
 
     monkeypatch.setattr(SessionScorer, "score", slow)
-    monkeypatch.setattr(side_thread, "LARGE", 5)
+    monkeypatch.setattr(daemon_threads, "LARGE", 5)
     engine = EngineSettings(settle=0.1, hold_timeout=60.0, run_idle=0.5)
     folder = tmp_path if journal else None
     with Gateway(goldens("wanted", "large"), engine=engine, journal=folder) as gateway:

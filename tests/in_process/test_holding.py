@@ -13,7 +13,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from goldspan.collector_processor import side_thread
+from goldspan.collector_processor import daemon_threads
 from goldspan.collector_processor.engine.session_scorer import SessionScorer, SessionState
 from goldspan.collector_processor.in_process import setup
 from rigs.in_process_rig import Inner, MakeRig, Rig, scores
@@ -110,7 +110,7 @@ def test_other_sessions_are_judged_and_exported_while_a_large_one_is_judged(
         score(scorer, state, *args, **options)
 
     monkeypatch.setattr(SessionScorer, "score", slow)
-    monkeypatch.setattr(side_thread, "LARGE", 12)
+    monkeypatch.setattr(daemon_threads, "LARGE", 12)
     rig = make_rig(goldens=golden_set(golden("wanted", [PARIS]), golden("large", [PARIS])), hold_timeout=60.0)
     rig.turn("large", [PARIS] * 10)
     assert judging.wait(10.0)

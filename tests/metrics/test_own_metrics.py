@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from goldspan.collector_processor.metric_threads import MetricWorkers
+from goldspan.collector_processor.daemon_threads import MetricWorkers
 from goldspan.scoring import Golden, Session, ToolCall, Turn, score_sessions
 from goldspan.scoring.errors import GoldenFileError, MetricError
 from goldspan.scoring.metrics import (

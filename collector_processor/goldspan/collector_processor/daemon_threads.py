@@ -1,4 +1,4 @@
-"""Daemon threads in a process of others: a timer that lives while a time is set, calls that may hang, and forks.
+"""Daemon threads in a process of others: a timer, calls that may hang or that take long, and what happens at a fork.
 
 No thread survives a fork: `call_in_forked_children` lets what has one begin again.
 """
@@ -11,11 +11,18 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
 from contextvars import copy_context
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import isawaitable
+from typing import TYPE_CHECKING, TypeVar, cast
+
+if TYPE_CHECKING:
+    from goldspan.scoring.goldens.golden import Golden
+    from goldspan.scoring.metrics import Metric, MetricAnswer
+    from goldspan.scoring.sessions import Session
 
 _logger = logging.getLogger("goldspan")
 _T = TypeVar("_T")
@@ -199,3 +206,127 @@ class BoundedCalls:
                 call.done = True
                 self._call = None
                 changed.notify_all()
+
+
+# Users' own metrics, each in a thread of its own with a timeout: a metric that hangs costs only its own results.
+
+TIMEOUT = 10.0
+"""Seconds that a metric may take for one session."""
+
+
+@dataclass(slots=True)
+class _MetricState:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stuck: Future[MetricAnswer] | None = None  # what exceeded the timeout; it may still run
+
+
+@dataclass(frozen=True, slots=True)
+class MetricWorkers:
+    """Runs users' metrics, sync or async, for at most `timeout` seconds a session.
+
+    A thread cannot be stopped: a metric that exceeds the timeout keeps its thread, and until it returns it gives no
+    results for other sessions. So a metric never has more than one thread, and one that hangs delays its caller only
+    once. Several threads may share the workers; a metric runs for one of them at a time.
+    """
+
+    timeout: float = TIMEOUT
+    _threads: dict[str, _MetricState] = field(default_factory=dict[str, _MetricState], repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type[MetricWorkers], tuple[float]]:
+        """Pickle and copy the timeout alone: threads stay in their process."""
+        return MetricWorkers, (self.timeout,)
+
+    def __call__(self, metric: Metric, session: Session, golden: Golden | None) -> MetricAnswer:
+        """Return the metric's result.
+
+        Raises:
+            TimeoutError: The metric took too long, or still runs for an earlier session.
+            Exception: Whatever the metric raised.
+
+        """
+        state = self._threads.setdefault(metric.name, _MetricState())
+        if not state.lock.acquire(timeout=self.timeout):
+            raise TimeoutError(f"other sessions kept it for more than {self.timeout:g} seconds")
+        try:
+            if state.stuck is not None and not state.stuck.done():
+                raise TimeoutError("it is still at an earlier session, which took too long")
+            state.stuck = None
+            return self._run(state, metric, session, golden)
+        finally:
+            state.lock.release()
+
+    def _run(self, state: _MetricState, metric: Metric, session: Session, golden: Golden | None) -> MetricAnswer:
+        future = call_in_thread(partial(_answer, metric, session, golden), f"goldspan {metric.name}")
+        wait([future], self.timeout)
+        if not future.done():
+            state.stuck = future
+            raise TimeoutError(f"it took more than {self.timeout:g} seconds")
+        return future.result()
+
+
+def _answer(metric: Metric, session: Session, golden: Golden | None) -> MetricAnswer:
+    answer = metric(session, cast("Golden", golden))  # a metric that needs none takes None
+    if not isawaitable(answer):
+        return answer
+
+    # Imported for the few metrics that wait: doors start sooner without it.
+    import asyncio  # noqa: PLC0415
+
+    async def wait() -> MetricAnswer:
+        return await answer
+
+    return asyncio.run(wait())
+
+
+# A large session delays only itself: it is read and scored in a thread of its own, while the engine goes on.
+#
+# To score a turn of 100,000 calls takes seconds. Meanwhile the thread that has the engine feeds it, polls it and passes
+# spans on, by a function of its door. What the side thread works on is left alone until it is done: the trace, or the
+# session, that is its subject. Other large ones wait, and so does whatever drops state.
+
+LARGE = 1_000
+"""Records of a trace, spans or results of a session: fewer are read and scored in some milliseconds."""
+
+
+class SideThread:
+    """Does one large piece of work at a time. All but that work is for the engine's thread."""
+
+    def __init__(self) -> None:
+        """Without `go_on` there is no such thread."""
+        self.go_on: Callable[[threading.Event], object] | None = None
+        """What the engine's thread does until the event is set, at least once: it may feed the engine and poll it."""
+        self.large = LARGE
+        self.is_busy = False
+        self.may_start = True
+        """The caller of the engine can go on with other things; otherwise what is large waits for one that can."""
+        self.subjects: frozenset[str] = frozenset()
+        """The ids of what it works on: of a trace, or of sessions."""
+
+    def run(self, size: int, subjects: Iterable[str], work: Callable[[], _T]) -> _T:
+        """Return what `work` returns, or raise what it raises: done here if it is not large."""
+        if size < self.large or self.go_on is None or self.is_busy:
+            return work()
+        try:
+            future = call_in_thread(work, "goldspan-large")
+        except RuntimeError:  # no more threads
+            return work()
+        done = threading.Event()
+        future.add_done_callback(lambda _: done.set())
+        self._go_on(done, subjects)
+        return future.result()
+
+    def pause(self, subjects: Iterable[str]) -> None:
+        """Let the engine's thread do what came meanwhile, between two portions of something long."""
+        if self.go_on is not None and not self.is_busy:
+            done = threading.Event()
+            done.set()
+            self._go_on(done, subjects)
+
+    def _go_on(self, done: threading.Event, subjects: Iterable[str]) -> None:
+        assert self.go_on is not None
+        self.is_busy, self.subjects = True, frozenset(subjects)
+        try:
+            self.go_on(done)
+        finally:
+            done.wait()
+            self.is_busy, self.may_start, self.subjects = False, True, frozenset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from goldspan.collector_processor.metric_threads import MetricWorkers
+from goldspan.collector_processor.daemon_threads import MetricWorkers
 from goldspan.mappers import read_sessions
 from goldspan.scoring.api import GivenGolden, GoldenSource, score_session
 from goldspan.scoring.criterion import Criterion

@@ -11,7 +11,7 @@ import click
 
 from goldspan.collector_processor.atomic_files import write_text
 from goldspan.collector_processor.cli import input_output
-from goldspan.collector_processor.metric_threads import MetricWorkers
+from goldspan.collector_processor.daemon_threads import MetricWorkers
 from goldspan.collector_processor.replay.comparison_of_runs import Comparison, Side
 from goldspan.collector_processor.replay.comparison_of_runs import compare as compare_sides
 from goldspan.collector_processor.replay.replay import replay

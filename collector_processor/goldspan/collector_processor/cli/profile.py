@@ -21,8 +21,8 @@ from goldspan.collector_processor.cli.input_output import (
     options,
     read_with_progress,
 )
+from goldspan.collector_processor.daemon_threads import MetricWorkers
 from goldspan.collector_processor.golden_tools.writing import yaml_text
-from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry

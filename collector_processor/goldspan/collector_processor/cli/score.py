@@ -21,6 +21,7 @@ from msgspec import structs
 
 from goldspan.collector_processor.atomic_files import whole_file, writing
 from goldspan.collector_processor.cli import input_output
+from goldspan.collector_processor.daemon_threads import MetricWorkers
 from goldspan.collector_processor.emit.enriched_traces import ScoreAttributes, write_enriched
 from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.engine.result_table import (
@@ -30,7 +31,6 @@ from goldspan.collector_processor.engine.result_table import (
     arrow_schema,
     run_rows,
 )
-from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.replay.replay import Consumer, Replay, replay
 from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMode, ExitDecision, decide_exit_code
 from goldspan.collector_processor.replay.trace_files import STDIN, TraceFiles

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
+from goldspan.collector_processor.daemon_threads import SideThread
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.engine.engine_state import MemoryStore, TraceState
 from goldspan.collector_processor.engine.reading_and_holding import SessionsWithoutGolden
@@ -38,7 +39,6 @@ from goldspan.collector_processor.engine.trace_machine import (
     TraceMachine,
     is_root,
 )
-from goldspan.collector_processor.side_thread import SideThread
 from goldspan.mappers.assembly.trace_reading import without_ids
 from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, Record, SpanFacts, content_size

@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from goldspan.collector_processor.daemon_threads import MetricWorkers
 from goldspan.collector_processor.emit.evaluation import Events
-from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.assembly.trace_reading import TraceReading
 from goldspan.mappers.assembly.turn_fragments import Fragment

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from goldspan.collector_processor.daemon_threads import SideThread
 from goldspan.collector_processor.encoded_spans.call_records import (
     KeptTexts,
     decode_record,
@@ -25,7 +26,6 @@ from goldspan.collector_processor.encoded_spans.call_records import (
 )
 from goldspan.collector_processor.engine.engine_state import MemoryStore, TraceState
 from goldspan.collector_processor.engine.session_scorer import SessionState
-from goldspan.collector_processor.side_thread import SideThread
 from goldspan.mappers.assembly.runs import AssemblySettings
 
 _QUIET = 5.0  # seconds without new records after which a trace is compressed

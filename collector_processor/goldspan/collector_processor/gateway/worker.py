@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from goldspan.collector_processor.daemon_threads import LARGE
 from goldspan.collector_processor.emit.evaluation import Evaluation
 from goldspan.collector_processor.emit.otlp_encoding import encoded_events
 from goldspan.collector_processor.encoded_spans.span_groups import SpanGroup, join_request
@@ -37,7 +38,6 @@ from goldspan.collector_processor.gateway.tenant import (
 from goldspan.collector_processor.gateway.unread_services import Advise, UnreadServices
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.admin import GoldenCoverage
-from goldspan.collector_processor.side_thread import LARGE
 from goldspan.mappers.span_facts import Record
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens import GoldenIndex

@@ -11,13 +11,13 @@ from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 
+from goldspan.collector_processor.daemon_threads import MetricWorkers
 from goldspan.collector_processor.emit import names
 from goldspan.collector_processor.emit.emitters import EventEmitter, MetricEmitter, SelfTelemetry
 from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.collector_processor.in_process.span_pipeline import HoldSettings, SpanPipeline
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter
-from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.scoring.errors import GoldspanError, SettingsError

@@ -36,7 +36,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.util.types import AttributeValue
 
-from goldspan.collector_processor.daemon_threads import Timer, call_in_forked_children
+from goldspan.collector_processor.daemon_threads import LARGE, Timer, call_in_forked_children
 from goldspan.collector_processor.emit import emitters, names
 from goldspan.collector_processor.emit.evaluation import span_attributes
 from goldspan.collector_processor.engine.engine import EngineOutput
@@ -44,7 +44,6 @@ from goldspan.collector_processor.engine.reading_and_holding import HeldSpan, He
 from goldspan.collector_processor.engine.trace_machine import EngineStats
 from goldspan.collector_processor.export_outage import ExportOutage
 from goldspan.collector_processor.in_process.trace_filter import TraceFilter, estimated_size
-from goldspan.collector_processor.side_thread import LARGE
 from goldspan.mappers.readers.sdk import attributes_of
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.verdict import Reason

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from goldspan.collector_processor.daemon_threads import MetricWorkers
 from goldspan.collector_processor.emit.evaluation import Evaluation, Events
 from goldspan.collector_processor.engine.engine import Engine, EngineOutput
 from goldspan.collector_processor.engine.result_revisions import score_later
 from goldspan.collector_processor.engine.trace_machine import EngineSettings, EngineStats
-from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.protocol import Stack
 from goldspan.mappers.span_facts import LogFacts, PlainSpanFacts, SpanFacts

@@ -29,9 +29,9 @@ from pydantic import (
     model_validator,
 )
 
+from goldspan.collector_processor.daemon_threads import MetricWorkers
 from goldspan.collector_processor.emit.evaluation import Events
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
-from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.server_urls import check_url
 from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS

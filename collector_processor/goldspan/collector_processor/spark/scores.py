@@ -29,9 +29,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from goldspan.collector_processor.daemon_threads import MetricWorkers
 from goldspan.collector_processor.engine.result_table import COLUMNS
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
-from goldspan.collector_processor.metric_threads import MetricWorkers
 from goldspan.collector_processor.spark.partitions import (
     KEYED_COLUMNS,
     MAX_SPANS,
