@@ -394,3 +394,13 @@ def test_the_command_asks_with_one_key_a_question(run: Run, tmp_path: Path) -> N
     assert "[y] right" in done.stderr
     assert "create_refund.request_id: {$generated" not in (tmp_path / "g.yaml").read_text("utf-8")
     assert run("record", "runs.jsonl", "--review", "--yes").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["filter.status", "", "*", "a..b"])
+def test_an_argument_that_no_key_of_a_rule_can_name_has_its_matcher_in_the_golden(name: str) -> None:
+    def made(_task: int, run: int) -> Sequence[ToolCall]:
+        return [ToolCall("book", {name: UUIDS[run], **({name * 2 + "x": True} if run else {})}, start=FIRST)]
+
+    sessions = tasks_of(made)
+    recorded = record(sessions, "set")
+    assert not any(failed(recorded, *sessions)), recorded.document

@@ -180,6 +180,8 @@ def test_the_command_writes_a_file_once(run: Run, tmp_path: Path) -> None:
     assert again.exit_code == 2
     assert "--force replaces it" in again.stderr
     assert run("record", traces, "-o", "weather.yaml", "--force", "--name", "w").exit_code == 0
+    for output in (("-o", traces), ("-o", "new.yaml", "--table", traces), ("-o", "new.yaml", "--table", "new.yaml")):
+        assert run("record", traces, *output, "--force").exit_code == 2
     assert load_goldens(tmp_path / "weather.yaml").sets[0].name == "w"
 
 

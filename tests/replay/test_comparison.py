@@ -214,6 +214,7 @@ def test_one_source_is_compared_by_an_attribute(compared: Run, tmp_path: Path) -
         ((OLD, "--by", "nobody.has.it"), "no session has nobody.has.it"),
         ((OLD, "--by", "model"), "all sessions have model-2026-05"),
         ((OLD, NEW, "--report", "pdf=x"), "expected KIND=FILE"),
+        ((OLD, NEW, "--report", "html=none/x.html"), "none/x.html: cannot be written"),
     ],
 )
 def test_what_cannot_be_compared_is_said(compared: Run, arguments: tuple[object, ...], message: str) -> None:
@@ -224,6 +225,8 @@ def test_what_cannot_be_compared_is_said(compared: Run, arguments: tuple[object,
 def test_reports_are_written(compared: Run, tmp_path: Path) -> None:
     markdown, page = tmp_path / "c.md", tmp_path / "c.html"
     compared(OLD, NEW, "--goldens", GOLDENS, "--report", f"markdown={markdown}", "--report", f"html={page}")
+    over = compared(OLD, markdown, "--report", f"html={markdown}")
+    assert (over.exit_code, "is one of the files that are read" in over.stderr) == (2, True)
     assert "| ? | <code>refund.currency</code> | 100 % | 54.5 % | -45.5 |" in markdown.read_text("utf-8")
     assert "script" not in (html := page.read_text("utf-8"))
     assert '<th scope="row">refund.currency</th>' in html

@@ -84,8 +84,11 @@ CASES = {
     ),
     "an unknown kind of report": Case((GOOD,), ("--report", "pdf=a.pdf"), 2, "'pdf' is not a kind of report"),
     "a report without a file": Case((GOOD,), ("--report", "junit"), 2, "'junit' names no file"),
-    "a report over input": Case((GOOD,), ("--report", "junit=traces.jsonl"), 2, "is one of the traces that are read"),
-    "output over input": Case((GOOD,), ("--enriched", "traces.jsonl"), 2, "is one of the traces that are read"),
+    "a report over input": Case((GOOD,), ("--report", "junit=traces.jsonl"), 2, "is one of the files that are read"),
+    "a report over a criterion": Case(
+        (GOOD,), ("--criterion", "half.yaml", "--report", "html=./half.yaml"), 2, "is one of the files that are read"
+    ),
+    "output over input": Case((GOOD,), ("--enriched", "traces.jsonl"), 2, "is one of the files that are read"),
     "an output twice": Case((GOOD,), ("--report", "html=a", "--enriched", "./a"), 2, "is named for another output too"),
     "a device twice": Case(
         (GOOD,), ("--report", "html=/dev/null", "--enriched", "/dev/null"), 0, "✓ passed: 1 session of 1."
@@ -206,3 +209,14 @@ def test_the_page_hints_at_what_seems_to_mean_the_same(run: Run, tmp_path: Path)
     assert max(map(len, shown.splitlines())) <= 100
     html = (tmp_path / "a.html").read_text("utf-8")
     assert [hint for hint in hints if hint.partition(": ")[2].split("`")[0] not in html] == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+@pytest.mark.parametrize("arguments", [("score", "traces.jsonl", "--format", "json"), ("inspect", "traces.jsonl")])
+def test_standard_output_that_takes_nothing_more_is_said(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    write_lines(tmp_path / "traces.jsonl", GOOD)
+    command = [Path(sys.executable).with_name("goldspan"), *arguments]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == "goldspan: the output cannot be written: No space left on device\n"

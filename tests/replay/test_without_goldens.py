@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from goldspan.scoring import load_goldens
 from rigs.command_line import Run
 from rigs.published_schemas import SCORE_SCHEMA
 from rigs.trace_requests import turn_request, write_lines
@@ -338,3 +339,34 @@ def test_a_persons_answers_become_rules_and_goldens(run: Run, tmp_path: Path) ->
     assert [one["id"] for one in forbidden["sessions"] if one["label"] == "fail"] == ["s-3"]
     refused = run("profile", "review", "traces.jsonl", "-p", "p.yaml", "--wrong", "refund.order")
     assert (refused.exit_code, "--goldens" in refused.stderr) == (2, True)
+    nobody = run("profile", "review", "traces.jsonl", "-p", "p.yaml", "--wrong", "refund.odrer")
+    assert (nobody.exit_code, "refund.odrer: nothing was found in it" in nobody.stderr) == (0, True)
+
+
+GOLDEN = '{"session": "s-1", "calls": [{"name": "refund"}]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("mine.yaml", f"# mine\ngolden_set: mine  # and mine\ngoldens: [{GOLDEN}]\n"),
+        ("mine.yaml", f"golden_set: mine\ngoldens: [{GOLDEN}]\nforbidden:\n  - {{name: x, forbidden: true}}  # mine\n"),
+        ("mine.json", f'{{"golden_set": "mine", "goldens": [{GOLDEN}]}}\n'),
+        ("mine.jsonl", f'{{"golden_set": "mine"}}\n{GOLDEN}\n'),
+        ("new.json", ""),
+    ],
+)
+def test_a_golden_set_that_a_person_adds_to_stays_what_it_was(name: str, text: str, run: Run, tmp_path: Path) -> None:
+    write_lines(tmp_path / "traces.jsonl", *many(20, s3={"order": {"$regex": "W7"}}))
+    file = tmp_path / name
+    if text:
+        file.write_text(text, "utf-8")
+    for _ in range(2):
+        done = run(
+            "profile", "review", "traces.jsonl", "-p", "p.yaml", "--goldens", name, "--wrong", "refund.order.$regex"
+        )
+        assert (done.exit_code, "1 mistake" in done.stderr) == (0, True), done.stderr
+    written = file.read_text("utf-8")
+    assert written.count("$literal") == 1
+    assert written.count("mine") == text.count("mine")
+    assert load_goldens(file).sets[0].name == file.stem

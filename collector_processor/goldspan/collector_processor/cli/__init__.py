@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -25,6 +27,8 @@ _COMMANDS = {
 """The subcommands, and the first sentence of their help."""
 _MODULES = {"dialects": "inspect", "stream": "serve"}
 """The modules of subcommands that stand beside another one; the others have a module of their name."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Why standard output takes nothing more; a pipe whose reader went away ends a command without a word."""
 _SERVING = ("serve", "stream")
 
 
@@ -36,7 +40,14 @@ class _Subcommands(click.Group):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command. Without arguments it is the one that the process was started with."""
         self._owns_process = not args and "args" not in options
-        return super().main(*args, **options)
+        try:
+            return super().main(*args, **options)
+        except OSError as error:
+            if error.errno not in _FULL or error.filename is not None:
+                raise
+            click.echo(f"goldspan: the output cannot be written: {error.strerror}", err=True)
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - what is left fails again at the end
+            sys.exit(2)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*_COMMANDS, *super().list_commands(ctx)]

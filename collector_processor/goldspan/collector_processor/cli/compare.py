@@ -68,17 +68,17 @@ def compare(
     keys = () if by is None or by in _TABLES else _BY.get(by, (by,))
     if len(traces.names) > 2 or (len(traces.names) == 1 and not keys):
         raise click.UsageError("expected two sources, or one with --by model, --by version or --by ATTRIBUTE")
+    input_output.refuse_overwriting((("--report", path) for _, path in reports), (*traces.names, *golden_files))
     complaints: list[object] = []
     with input_output.file_errors():
         runs = [
             _scored(replace(traces, names=(name,)), golden_files, metrics, keys, complaints) for name in traces.names
         ]
-        found = _compared(runs, keys)
-    found = [_only(one, by) for one in found]
-    if as_format == "json":
-        input_output.write_json(found[0].to_json() if len(runs) == 2 else [one.to_json() for one in found])
-    _show(found, reports, color if as_format == "table" else None, verbose=verbose)
-    input_output.end(complaints, 0)
+        found = [_only(one, by) for one in _compared(runs, keys)]
+        if as_format == "json":
+            input_output.write_json(found[0].to_json() if len(runs) == 2 else [one.to_json() for one in found])
+        _show(found, reports, color if as_format == "table" else None, verbose=verbose)
+        input_output.end(complaints, 0)
 
 
 def _show_drift(names: Sequence[str], as_format: str) -> None:

@@ -114,6 +114,8 @@ def doctor(
             goldens = load_goldens(*sources)
         if traces:
             _traces(diagnosis, traces, goldens)
+        elif goldens is not None and not settings_files:
+            diagnosis.note("goldens", f"{counted(len(goldens.goldens), 'golden')}: name traces too, to see which join")
         if as_format == "json":
             input_output.write_json(diagnosis.to_json())
         else:

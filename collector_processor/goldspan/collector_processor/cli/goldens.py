@@ -91,6 +91,7 @@ def record(
     _refuse_ways_to_find(pattern, runs, by_text, no_user_text=no_user_text)
     with input_output.file_errors(), input_output.open_traces(traces) as files:
         sessions = _sessions(files, *only, *([pattern] if pattern else ()))
+        input_output.refuse_overwriting((("-o", output), ("--table", table)), files.paths)
         set_name = name or writing.name_of(output or traces.names[0])
         if from_passing:
             recorded, left = propose(sessions, set_name, redact=redact)

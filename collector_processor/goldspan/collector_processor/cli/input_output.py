@@ -79,6 +79,21 @@ def refuse_without(libraries: Iterable[str], what: str, extra: str) -> None:
         raise SettingsError(f"{what} needs {', '.join(missing)}: pip install 'goldspan[{extra}]'")
 
 
+def refuse_overwriting(outputs: Iterable[tuple[str, Path | str | None]], inputs: Iterable[Path | str | None]) -> None:
+    """Refuse outputs that would replace a file that is read, or one another. A device or a pipe may be named twice."""
+    read = {Path(path).resolve() for path in inputs if path is not None}
+    written = set[Path]()
+    for option, named in outputs:
+        if named is None:
+            continue
+        path = Path(named).resolve()
+        if path in read:
+            raise click.UsageError(f"{option} {named} is one of the files that are read; name another file")
+        if path in written and (path.is_file() or not path.exists()):
+            raise click.UsageError(f"{option} {named} is named for another output too; name another file")
+        written.add(path)
+
+
 def complain(reasons: Iterable[object]) -> None:
     """Write a line for each on standard error."""
     for reason in reasons:

@@ -22,13 +22,14 @@ from goldspan.collector_processor.cli.input_output import (
     read_with_progress,
 )
 from goldspan.collector_processor.daemon_threads import MetricWorkers
-from goldspan.collector_processor.golden_tools.writing import yaml_text
+from goldspan.collector_processor.golden_tools.updating import GoldenFile
+from goldspan.collector_processor.golden_tools.writing import golden_set_text, yaml_text
 from goldspan.collector_processor.replay.inspection import inspect_spans
 from goldspan.collector_processor.replay.replay import replay
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
-from goldspan.scoring.goldens.documents import MistakeCollector, read_document
-from goldspan.scoring.json_values import is_mapping, is_sequence, steps_of
+from goldspan.scoring.json_values import steps_of
+from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.metrics.argument_profile import (
     FEWEST_SESSIONS,
     NOT_PASSED,
@@ -103,6 +104,8 @@ def review(
     forbids. With --expected and --wrong (refund.request_id) nothing is asked.
     """
     with file_errors(), open_traces(traces) as files:
+        if golden_file is not None and Path(golden_file).exists():
+            load_goldens(golden_file)  # says before the work, not after it, what is wrong in it
         known = _known(profile_file)
         by = profile_file if Path(profile_file).exists() else None
         registry = DialectRegistry(definitions=True, on_problem=files.problems.append)
@@ -120,6 +123,8 @@ def review(
             write_text(profile_file, _profile_text(reduce(_settled, rules, known)))
         if mistakes and golden_file is not None:
             _forbid(golden_file, mistakes)
+        found_in = {one.argument for one, _ in answered}
+        complain(f"{name}: nothing was found in it" for name in answers if name not in found_in)
         complain([f"{counted(len(rules), 'rule')}, {counted(len(mistakes), 'mistake')}"])
         end(files.mistakes, 0)
 
@@ -144,7 +149,10 @@ def _answered(found: Iterable[RankedFinding], answers: Mapping[str, str]) -> Ite
             complain([f"{one.name} in {one.share}", *shown, "[e] expected   [w] wrong   [s] skip   [q] end"])
             key = ""
             while key not in _KEYS:
-                key = click.getchar()
+                try:
+                    key = click.getchar()
+                except (EOFError, OSError):  # nobody is there to answer
+                    key = "q"
             answer = _KEYS[key]
         if answer == "end":
             return
@@ -165,24 +173,22 @@ def _settled(known: Profile, one: RankedFinding) -> Profile:
 
 def _forbid(file: str, mistakes: Iterable[RankedFinding]) -> None:
     """Add what is wrong to a golden set, as calls that no session may make."""
-    document: dict[str, Any] = {
-        "golden_set": Path(file).stem,
-        "description": _WRONG_SET,
-        "forbidden": [],
-        "goldens": [{"session_pattern": "*", "calls": []}],
-    }
-    if Path(file).exists():
-        read = read_document(Path(file), MistakeCollector(file))
-        if is_mapping(read):
-            document |= read
-    forbidden = document["forbidden"]
-    calls = list(forbidden) if is_sequence(forbidden) else []
+    calls: list[dict[str, Any]] = []
     for place in (place for one in mistakes for place in one.places):
-        call = {"name": place.call.call.name, **_arguments(place.finding.path, place.call.call.arguments or {})}
-        calls += [] if call in calls else [call | {"forbidden": True}]
-    document["forbidden"] = [one for index, one in enumerate(calls) if one not in calls[:index]]
-    write_text(file, yaml_text(document))
-    load_goldens(file)
+        call = place.call.call
+        wrong = {"name": call.name, **_arguments(place.finding.path, call.arguments or {}), "forbidden": True}
+        calls += [] if wrong in calls else [wrong]
+    if Path(file).exists():
+        write_text(file, GoldenFile(file).forbid(calls))
+        return
+    everywhere = [{"session_pattern": "*", "calls": []}]
+    write_text(
+        file,
+        golden_set_text(
+            file,
+            {"golden_set": Path(file).stem, "description": _WRONG_SET, "forbidden": calls, "goldens": everywhere},
+        ),
+    )
 
 
 def _arguments(path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,4 +196,4 @@ def _arguments(path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     if not path:
         return {}
     name = steps_of(path)[0]
-    return {"args": {name: arguments.get(name, {"$absent": True})}}
+    return {"args": {name: escape_literal(arguments[name]) if name in arguments else {"$absent": True}}}

@@ -215,7 +215,10 @@ def score(
             definitions=True,
             on_problem=files.problems.append,
         )
-        _refuse_overwriting(reports, output, enriched, files)
+        input_output.refuse_overwriting(
+            [*(("--report", path) for _, path in reports), ("--output", output), ("--enriched", enriched)],
+            [*files.paths, *golden_files, criterion_file, tools_file, judge_file, profile_file],
+        )
         if output is not None:
             arrow_schema()  # says before the work, not after it, that the extra is missing
         attributes = ScoreAttributes()
@@ -396,24 +399,6 @@ def _sending(
     from goldspan.collector_processor.replay.sending import sending  # noqa: PLC0415
 
     return sending(otlp_endpoint, sinks, complaints, otlp_metrics=otlp_metrics)
-
-
-def _refuse_overwriting(
-    reports: Iterable[tuple[str, Path]], output: Path | None, enriched: Path | None, files: TraceFiles
-) -> None:
-    """Refuse outputs that would replace a file of traces, or one another. A device or a pipe may be named twice."""
-    outputs = [*(("--report", path) for _, path in reports), ("--output", output), ("--enriched", enriched)]
-    inputs = {path.resolve() for path in files.paths}
-    written = set[Path]()
-    for option, named in outputs:
-        if named is None:
-            continue
-        path = named.resolve()
-        if path in inputs:
-            raise click.UsageError(f"{option} {named} is one of the traces that are read; name another file")
-        if path in written and (path.is_file() or not path.exists()):
-            raise click.UsageError(f"{option} {named} is named for another output too; name another file")
-        written.add(path)
 
 
 def _report(found: Replay, decision: ExitDecision, coverage: CoverageMode, registry: DialectRegistry) -> Report:

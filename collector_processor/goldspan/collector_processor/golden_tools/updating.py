@@ -188,6 +188,19 @@ class GoldenFile:
             editing.append(("goldens",), golden)
         return self._rewritten(editing.document) if editing.text is None else editing.text
 
+    def forbid(self, calls: Sequence[JsonValue]) -> str:
+        """Return the text of the file with these calls behind those that no session may make. Raises as `accept`."""
+        known = self.document.get("forbidden") or []
+        more = [call for call in calls if call not in known]
+        if not more:
+            return self.text
+        editing = _Editing(self.file, self.document, self.text if self.suffix in {".yaml", ".yml"} else None)
+        if not known:
+            editing.make(SetValue(("forbidden",), more))
+        for call in more if known else ():
+            editing.append(("forbidden",), call)
+        return self._rewritten(editing.document) if editing.text is None else editing.text
+
     def _rewritten(self, document: JsonValue) -> str:
         if self.suffix == ".jsonl":
             return golden_set_text(self.file, document)
