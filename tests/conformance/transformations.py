@@ -113,14 +113,21 @@ REGISTRY = DialectRegistry()
 """One for all, since looking for dialects of other packages takes longer than reading a recording."""
 
 
+_roles: tuple[Sequence[Document], list[Role | None]] = ([], [])
+"""Of the records that were asked for last: a recording is, once for each way of writing."""
+
+
 def roles_in(documents: Sequence[Document]) -> list[Role | None]:
     """Return what each record is read as: the only thing here that is asked of goldspan."""
-    found: list[Role | None] = []
-    for document in documents:
-        view = next(iter(views(document, lambda problem: None)), None)
-        known = view is not None and not isinstance(view, LogView)
-        found.append(REGISTRY.read(view).role if known else None)
-    return found
+    global _roles  # noqa: PLW0603 - a cache by identity
+    if _roles[0] is not documents:
+        _roles = documents, list(map(_role_of, documents))
+    return _roles[1]
+
+
+def _role_of(document: Document) -> Role | None:
+    view = next(iter(views(document, lambda problem: None)), None)
+    return None if view is None or isinstance(view, LogView) else REGISTRY.read(view).role
 
 
 def without(documents: list[Document], role: Role) -> list[Document]:
