@@ -341,13 +341,30 @@ def test_two_turns_may_be_one_of_several_tasks(first: SpanFacts, second: SpanFac
         (task("m1", 1, AGENT, "a", wrote="x"), task("m2", 5, "polish", "x"), True),
         (task("m1", 1, AGENT, "a"), task("m2", 5, AGENT, "a"), False),
         (task("m1", 1, AGENT, "a", wrote="x"), task("m2", 5, "sum up", "b"), False),
+        (task("m1", 1, AGENT, "a", "b"), task("m2", 5, "route", "b"), True),
+        (task("m1", 1, "route", "b"), task("m2", 5, AGENT, "a", "b"), True),
+        (task("m1", 1, "bob", "a", "b"), task("m2", 5, "eve", "a", "b", "b"), False),
     ],
-    ids=["told the same", "told the other's answer", "asked again", "told something else"],
+    ids=[
+        *("told the same", "told the other's answer", "asked again", "told something else"),
+        *("told the last message", "told the history too", "told the same once more"),
+    ],
 )
 def test_runs_of_agents_may_be_steps_of_a_program(first: SpanFacts, second: SpanFacts, *, doubted: bool) -> None:
     above = [agent("t", f"a{number}", session="s", start=start, end=start + 2) for number, start in ((1, 1), (2, 5))]
     runs = [one.changed(parent_id=root.span_id) for one, root in zip((first, second), above, strict=True)]
     [session] = assemble([*above, *runs])
+    found = ["another_task" in {doubt.code for doubt in turn.doubts} for turn in session.turns]
+    assert found == [doubted] * 2
+
+
+@pytest.mark.parametrize(("prompt", "doubted"), [("Sum up: A table for two.", True), ("A table for three.", False)])
+def test_a_prompt_around_an_answer_may_be_a_step_of_a_program(prompt: str, *, doubted: bool) -> None:
+    answered = task("m1", 1, AGENT, "a", wrote="x", trace="u").changed(
+        context=ContextFacts(user_text=captured("a"), answer=captured("A table for two."))
+    )
+    told = task("m2", 5, AGENT, "b", trace="v").changed(context=ContextFacts(user_text=captured(prompt)))
+    [session] = assemble([answered, told])
     found = ["another_task" in {doubt.code for doubt in turn.doubts} for turn in session.turns]
     assert found == [doubted] * 2
 

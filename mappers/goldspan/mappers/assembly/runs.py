@@ -408,7 +408,7 @@ def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
     Its model may have another task in the same turn, one of a pipeline's: the system tells it something else, or the
     model before asked for a tool and never saw the result. So may one that is told the same as a model before. And what
     a program runs between an answer and the next message may be of either. An agent, too, may be told by the program
-    what another answered, or what the user said to that one.
+    what another answered, by itself or in a prompt of the program's, or what the user said to that one.
     """
     first, last = _first_model(later[0]), next(_models_before(turn), None)
     with_agents = not all(one.agentless for one in (*turn, *later))
@@ -417,7 +417,9 @@ def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
     if not first.evidence.users:
         return None
     before = [one.evidence for one in islice(_models_before(turn), MOST_BEFORE)]
-    if with_agents:
+    if _is_quoted(last, first):
+        is_cut = True
+    elif with_agents:
         is_cut = any(_is_told_with(first.evidence, one) for one in before)
     elif (tool := _ran_after_answer(last, turn[-1].spans[-1])) is not None:
         is_cut = all(tool.name != request.name for one in before for request in one.requests)
@@ -436,9 +438,21 @@ def _have_one_agent(turn: list[Fragment], later: list[Fragment]) -> bool:
 
 
 def _is_told_with(given: SpanEvidence, other: SpanEvidence) -> bool:
-    """Say whether a model is given what another wrote, or with another task what users said to that one."""
-    users = given.users or ()
-    return users[-1:] == (other.wrote,) or (users == other.users and given.system != other.system)
+    """Say whether a model is given what another wrote, or with another task what users said to that one.
+
+    One of the two, which sorts messages or writes titles, may be given the last message alone.
+    """
+    users, said = given.users or (), other.users or ()
+    is_same = users == said or (users[-1:] == said[-1:] and 1 in (len(users), len(said)))
+    return users[-1:] == (other.wrote,) or (is_same and given.system != other.system)
+
+
+def _is_quoted(last: SpanFacts, first: SpanFacts) -> bool:
+    """Say whether a model is told one message only, and that has in it all that the model before answered."""
+    answer, text = last.context.answer.value, first.context.user_text.value
+    if not (last.evidence.wrote and isinstance(answer, str) and isinstance(text, str)):
+        return False
+    return len(first.evidence.users or ()) == 1 and answer.strip() in text
 
 
 def _ran_after_answer(model: SpanFacts, end: SpanFacts) -> ToolFacts | None:
