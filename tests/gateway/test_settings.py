@@ -129,7 +129,7 @@ def test_a_file_that_is_not_there_is_named() -> None:
         ("export: {endpoint: 'http://c:1', headers: {'a b': x}}", "the name of a header"),
         ('export: {endpoint: "http://c:1", headers: {a: "x\\r\\ny: z"}}', "no header can have"),
         ("export: {endpoint: 'http://c:1', headers: {a: x, A: y}}", "each header once"),
-        ("export: {endpoint: 'http://c:1/?key=s3cret'}", "expected a URL"),
+        ("export: {endpoint: 'http://c:1/?key=s3cret'}", "nothing behind its path"),
         ("export: {endpoint: 'http://u:s3cret@c:1'}", "no user name and no password"),
         ("export: {endpoint: 'http://c:1', logs: {endpoint: 'https://%s@c'}}", "no user name and no password"),
         (EXPORT + "sinks: {phoenix: {endpoint: 'http://u:s3cret@c:6006'}}", "no user name and no password"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fnmatch import fnmatchcase
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.collector_processor.golden_tools.checking import CODES, common_text
+from goldspan.collector_processor.golden_tools.checking import CODES, alike, common_text
+from goldspan.scoring import Golden
 from rigs.command_line import Run
 from rigs.trace_requests import attribute, turn_request, write_lines
 
@@ -194,3 +196,22 @@ def test_a_common_text_is_matched_by_both(one: str, other: str) -> None:
 def test_globs_without_a_common_text_have_none(one: str, other: str, text: str) -> None:
     if fnmatchcase(text, one) and fnmatchcase(text, other):
         assert common_text(one, other) is not None
+
+
+def test_two_patterns_of_thousands_that_overlap_are_found(run: Run, tmp_path: Path) -> None:
+    lines = [
+        json.dumps({"session_pattern": f"s-{at}-*", "calls": [{"name": "f", "args": {"x": 1}}]}) for at in range(3000)
+    ]
+    lines.append(lines[7].replace("s-7-*", "s-7-?*"))
+    (tmp_path / "g.jsonl").write_text("\n".join(('{"golden_set": "g"}', *lines)), "utf-8")
+    [found] = json.loads(run("check", "g.jsonl", "--format", "json").stdout)["findings"]
+    assert (found["code"], found["source"]) == ("overlap", "g.jsonl:3002")
+
+
+@given(st.lists(st.text("ab*?[]!", max_size=4), min_size=2, max_size=5))
+def test_patterns_that_are_not_compared_have_no_common_text(globs: list[str]) -> None:
+    patterns = [Golden(calls=(), session_pattern=glob) for glob in globs]
+    compared = list(alike(patterns))
+    for pair in combinations(patterns, 2):
+        if not any(one is pair[0] and other is pair[1] for one, other in compared):
+            assert common_text(pair[0].session_pattern or "", pair[1].session_pattern or "") is None

@@ -346,6 +346,9 @@ def test_two_doors_side_by_side_are_warned_of(make_rig: MakeRig, inner: Inner, w
         ("session_gap", None),
         ("max_held_spans", 0),
         ("max_held_bytes", True),
+        ("include_values", "off"),
+        ("agent_names", "planner"),
+        ("metrics", "tool_parameter_schema"),
     ],
 )
 def test_an_option_that_cannot_be_is_refused_by_name(option: str, value: object) -> None:

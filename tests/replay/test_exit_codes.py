@@ -77,6 +77,9 @@ CASES = {
     "no URL": Case((GOOD,), ("--otlp-endpoint", "localhost:4318"), 2, "expected a URL such as"),
     "half a URL": Case((GOOD,), ("--otlp-endpoint", "http://[::1"), 2, "expected a URL such as"),
     "a secret in a URL": Case((GOOD,), ("--otlp-endpoint", "http://a:b@c"), 2, "no user name and no password"),
+    "a secret behind a URL": Case(
+        (GOOD,), ("--otlp-endpoint", "http://c?key=b"), 2, "found `?`: a URL may hold nothing"
+    ),
     "a sink without URL": Case((GOOD,), ("--sink", "phoenix=http://localhost:99999"), 2, "expected KIND=URL, as in"),
     "an unknown option": Case((GOOD,), ("--nope",), 2, "No such option"),
     "a report to nowhere": Case(

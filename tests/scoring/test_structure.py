@@ -147,6 +147,11 @@ class TestForbidden:
         assert score_turn(expected, actual).verdict.label is Label.PASS
         assert score_turn(expected, actual, {"default_strategy": "casefold_exact"}).verdict.label is Label.FAIL
 
+    def test_an_argument_that_does_not_count_tells_forbidden_calls_apart_all_the_same(self) -> None:
+        ignored = {"tools": {"f": {"args": {"city": {"weight": 0}}}}}
+        assert score_turn([never("f", city="Rome")], [did("f", city="Paris")], ignored).verdict.label is Label.PASS
+        assert score_turn([never("f", city="Rome")], [did("f", city="Rome")], ignored).verdict.label is Label.FAIL
+
     def test_alone_it_is_judged_without_a_score(self) -> None:
         assert verdict(score_turn([never("*")], [])) == (None, Label.PASS, None)
         assert verdict(score_turn([never("*")], [did("f")])) == (None, Label.FAIL, None)

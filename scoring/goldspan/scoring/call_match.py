@@ -398,7 +398,8 @@ def call_rules(expected: ExpectedCall, criterion: Criterion, place: int = 0) -> 
                 name, value, rule := rules[name], special=not plain and has_parts(value, rule), by_keys=by_keys
             )
             for name, value in expected.values.items()
-            if not isinstance(value, Ignore) and rules[name].points
+            # What is not scored may still tell what is forbidden.
+            if not isinstance(value, Ignore) and (rules[name].points or expected.forbidden)
         ]
     )
     total = sum([argument.points for argument in arguments])

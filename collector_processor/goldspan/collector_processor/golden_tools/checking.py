@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import combinations
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +38,10 @@ _PROBES: Mapping[str, tuple[JsonValue, ...]] = {
 }
 _SAYS_SO = frozenset({"$absent", "$from_result", "$ignore", LITERAL, "$not", "$present", "$type"})
 """Matchers that match much because they are asked to, or cannot be tried out."""
-_MOST_PATTERNS = 1_000
+_MOST_COMPARED, _MOST_PAIRS = 5_000_000, 20_000
+"""Pairs of patterns whose plain texts are compared, and those of them that are looked into: seconds each."""
+_START, _END = re.compile(r"[*?\[]"), re.compile(r"[*?\]]")
+"""Where the plain text at the start of a glob ends, and where that at its end begins."""
 _ANY = "*"
 _EXAMPLES = "x0aZ-_.~1b"  # characters tried where a pattern leaves one open
 
@@ -100,10 +103,10 @@ def _place(finding: GoldenRemark) -> tuple[str, int]:
 
 def _patterns(goldens: GoldenIndex) -> Iterator[GoldenRemark]:
     exact = {golden.session: golden for golden in goldens.goldens if golden.session is not None}
-    patterns = [golden for golden in goldens.goldens if golden.session_pattern is not None][:_MOST_PATTERNS]
+    patterns = [golden for golden in goldens.goldens if golden.session_pattern is not None]
     for golden in patterns:
         yield from _pattern_alone(golden, exact)
-    for one, other in combinations(patterns, 2):
+    for one, other in islice(alike(patterns), _MOST_PAIRS):
         text = common_text(one.session_pattern or "", other.session_pattern or "")
         if text is not None and text not in exact:
             message = (
@@ -111,6 +114,21 @@ def _patterns(goldens: GoldenIndex) -> Iterator[GoldenRemark]:
                 f"both match {shown(text)}: such a session has no golden"
             )
             yield GoldenRemark("overlap", other.source, "session_pattern", message)
+
+
+def alike(patterns: Sequence[Golden]) -> Iterator[tuple[Golden, Golden]]:
+    """Yield the pairs of patterns whose plain texts at start and end go together: no others can match one id."""
+    globs = [golden.session_pattern or "" for golden in patterns]
+    starts, ends = [_START.split(glob)[0] for glob in globs], [_END.split(glob)[-1] for glob in globs]
+    order = sorted(range(len(globs)), key=starts.__getitem__)
+    pairs = (
+        (one, order[at])
+        for place, one in enumerate(order)
+        for at in takewhile(lambda at: starts[order[at]].startswith(starts[one]), range(place + 1, len(order)))  # noqa: B023
+    )
+    for one, other in map(sorted, islice(pairs, _MOST_COMPARED)):
+        if ends[one].endswith(ends[other]) or ends[other].endswith(ends[one]):
+            yield patterns[one], patterns[other]
 
 
 def _pattern_alone(golden: Golden, exact: Mapping[str, Golden]) -> Iterator[GoldenRemark]:

@@ -164,6 +164,7 @@ class ToolParameterMatchExporter(SpanExporter):
             max_held_bytes=max_held_bytes,
         )
         _check_share(sample)
+        _check_kinds(include_values, metrics=metrics, agent_names=agent_names)
         if isinstance(inner, str):
             inner = OtlpSpanExporter(inner, meter_provider=meter_provider)
         _check_exporter(inner)
@@ -415,6 +416,15 @@ def _check_above_zero(**options: object) -> None:
 def _check_share(sample: object) -> None:
     if isinstance(sample, bool) or not isinstance(sample, (int, float)) or not 0 < sample <= 1:
         raise SettingsError(f"sample: found {sample!r}, expected a number above 0 and at most 1, such as 0.1")
+
+
+def _check_kinds(include_values: object, **lists: object) -> None:
+    """Refuse a text where it would mean something else: "off" is true, and a name is a list of letters."""
+    if not isinstance(include_values, bool):
+        raise SettingsError(f"include_values: found {include_values!r}, expected True or False")
+    for name, value in lists.items():
+        if isinstance(value, str):
+            raise SettingsError(f"{name}: found {value!r}, expected a list such as [{value!r}]")
 
 
 def _choice(name: str, found: str, expected: tuple[str, ...]) -> str:
