@@ -228,6 +228,37 @@ class TestPseudoCalls:
         (session,) = assemble([agent("t", "root", start=0, end=9, agent="helper"), asked, inner])
         assert [call.name for call in session.turns[0].calls] == names
 
+    @pytest.mark.parametrize(
+        ("args", "other", "result", "names"),
+        [
+            ({}, "Booking agent", "ok", []),
+            (None, "Booking agent", "ok", []),
+            ({}, None, '{"goto": "booking_agent", "update": {}}', []),
+            ({}, None, "ok", ["transfer_to_booking_agent"]),
+            ({}, "cashier", '{"queue": 3}', ["transfer_to_booking_agent"]),
+            ({"why": "x"}, "Booking agent", "ok", ["transfer_to_booking_agent"]),
+        ],
+    )
+    def test_a_hand_off_that_ran_as_a_tool(
+        self, args: dict[str, Any] | None, other: str | None, result: str, names: list[str]
+    ) -> None:
+        ran = run("x", 2, "transfer_to_booking_agent", args, "c", facts={"result": captured(result)})
+        inner = agent("t", "inner", "root", start=3, end=4, agent=other)
+        asked = asking("m", 1, ("transfer_to_booking_agent", args or {}, "c"))
+        (session,) = assemble([agent("t", "root", start=0, end=9, agent="helper"), asked, ran, inner])
+        assert [call.name for call in session.turns[0].calls] == names
+
+    def test_what_is_run_again_for_one_request_is_of_its_batch(self) -> None:
+        found = calls(
+            asking("m", 1, ("a", {"x": 1}, "1"), ("b", {}, "2")),
+            run("a", 2, "a", {"x": 1}, "1", error="late"),
+            run("b", 3, "b", {}, "2"),
+            run("c", 9, "a", {"x": 1}, "1"),
+            asking("n", 10, ("b", {}, "3")),
+            run("d", 11, "b", {}, "3"),
+        )
+        assert sorted((call.batch, call.name) for call in found) == [(1, "a"), (1, "a"), (1, "b"), (2, "b")]
+
 
 class TestBatches:
     def test_overlapping_siblings_are_a_batch_where_no_response_is_visible(self) -> None:

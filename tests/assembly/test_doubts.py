@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -272,6 +273,14 @@ def test_arguments_that_a_writer_made_texts(args: dict[str, Any], doubted: bool)
     assert doubts(call.changed(dialect="otel_genai")) == {}
 
 
+@pytest.mark.parametrize(("error", "doubted"), [("late", False), (None, True)])
+def test_what_failed_may_run_again_for_one_request(error: str | None, *, doubted: bool) -> None:
+    evidence = SpanEvidence(asks(("f", X, "c1")))
+    asked = model("t", "m", "root", requests=(("f", X, "c1"),), start=1, evidence=evidence)
+    first = ran("a", 2, "f", X, "c1", evidence={"failed": bool(error)}, error=error)
+    assert bool(doubts(asked, first, ran("b", 3, "f", X, "c1", evidence={"failed": False}))) is doubted
+
+
 def test_requests_that_another_writer_repeats_without_their_ids() -> None:
     spans = [speaking("m", 1, requests=asks(("f", X, None))), speaking("n", 1, requests=asks(("f", X, "c1")))]
     assert doubts(*spans, ran("a", 2, "f", X, None, evidence={"failed": False})) == {}
@@ -335,6 +344,21 @@ class TestTurns:
         assert doubts(one, other.changed(agent="clerk"), work, context=above) == {}, "work was handed on"
         assert doubts(one, other.changed(start=one.start), work, context=above) == {}, "they worked side by side"
         assert doubts(one, other, work, speaking("m", 0.5), context=above) == {}, "the agent above asked for them"
+
+    def test_one_agent_that_ran_twice_where_nothing_tells_what_it_was_told(self) -> None:
+        one, other = told("a1", 1, None), told("a2", 5, None)
+        assert set(doubts(one, other)) == {"several_agent_runs"}
+        assert doubts(one, other.changed(agent="clerk")) == {}
+        assert doubts(one, other, speaking("m", 6, "a2", answers=True)) == {}, "models are recorded"
+
+    @pytest.mark.parametrize(("text", "doubted"), [("", True), ("And a chair", False)])
+    def test_an_agent_that_is_given_results_alone(self, text: str, *, doubted: bool) -> None:
+        result = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "x"}]}
+        behind = [{"role": "user", "parts": [{"type": "text", "content": text}]}] if text else []
+        context = ContextFacts(messages=captured(json.dumps([result, *behind])))
+        work = ran("a", 2, "f", X, "c2", evidence={"failed": False})
+        assert ("begins_with_results" in doubts(work, context=context)) is doubted
+        assert doubts(work, speaking("m", 1, answers=True), context=context) == {}
 
     @pytest.mark.parametrize("later", [("a",), ("b",), ("b", "c")])
     def test_another_conversation_is_no_longer_one(self, later: tuple[str, ...]) -> None:

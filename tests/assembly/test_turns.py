@@ -230,6 +230,8 @@ def test_results_that_a_model_has_answered_begin_a_turn(answers: bool, given: tu
         model("t3", "m", session="s", user=False, start=3, evidence=again, requests=(("b", {}, "3"),)),
     ]
     assert shape(records) == turns
+    in_one_trace = [record.changed(trace_id="t", span_id=record.trace_id, parent_id="main") for record in records]
+    assert shape([plain("t", "main", start=0, end=9), *in_one_trace]) == turns
 
 
 def test_raw_model_calls_under_one_plain_root_are_cut_at_user_messages_too() -> None:
@@ -320,6 +322,21 @@ def test_two_versions_that_differ_in_content_only_give_one_result_in_either_orde
     one, two = (tool("t", "x", name="x", args={"n": n}, start=1, end=2) for n in (1, 2))
     first, second = (assemble(records)[0].turns[0].calls[0].arguments for records in ([one, two], [two, one]))
     assert first == second
+
+
+@pytest.mark.parametrize(("unseen", "before", "joined"), [(True, 11, True), (True, 13.5, False), (False, 11, False)])
+def test_an_agent_that_begins_with_tools_carries_on_a_turn_that_asked_unseen(
+    before: float, *, unseen: bool, joined: bool
+) -> None:
+    """Splunk's instrumentation writes neither what LangChain's models ask for nor that they are given results."""
+    records = [
+        agent("t1", "r", session="s", start=0, end=5),
+        model("t1", "m", "r", user=True, start=1, end=2, unseen=unseen),
+        agent("t2", "r", session="s", start=10, end=15),
+        tool("t2", "x", "r", name="book", args={"x": 1}, start=before, end=12),
+        model("t2", "m", "r", user=True, start=13, end=14),
+    ]
+    assert shape(records) == ([[["book"]]] if joined else [[[], ["book"]]])
 
 
 def test_an_agent_that_goes_on_after_an_approval_carries_on_its_turn() -> None:

@@ -63,7 +63,8 @@ def test_every_object_written_as_json_comes_back(value: dict[str, Any]) -> None:
         ("__REDACTED__", Capture.REDACTED, None),
         ("[Scrubbed due to 'password']", Capture.REDACTED, None),
         ("Paris", Capture.UNPARSABLE, None),
-        ("{'city': 'Paris'}", Capture.UNPARSABLE, None),
+        ("{'city': 'Paris', 'days': 3}", Capture.CAPTURED, PARIS),
+        ("{'day': datetime.date(2026, 1, 1)}", Capture.UNPARSABLE, None),
         ('["Paris"]', Capture.UNPARSABLE, None),
         ("3", Capture.UNPARSABLE, None),
         (3.5, Capture.UNPARSABLE, None),
@@ -256,6 +257,20 @@ def test_an_envelope_is_what_the_schema_of_the_tool_does_not_know(properties: li
             },
             PARIS,
         ),
+        (
+            "openinference.instrumentation.ag2",
+            {
+                "openinference.span.kind": "TOOL",
+                "tool.name": "f",
+                "input.value": {"name": "f", "arguments": json.dumps(PARIS)},
+            },
+            PARIS,
+        ),
+        (
+            "",
+            {"openinference.span.kind": "TOOL", "tool.name": "f", "input.value": {"name": "g", "arguments": "{}"}},
+            {"name": "g", "arguments": "{}"},
+        ),
         ("", {"langfuse.observation.type": "tool", "langfuse.observation.input": {"args": [], "kwargs": PARIS}}, PARIS),
         ("", {"langfuse.observation.type": "tool", "langfuse.observation.input": PARIS}, PARIS),
     ],
@@ -268,9 +283,16 @@ def test_envelopes(scope: str, attributes: dict[str, Any], expected: Any) -> Non
     assert facts.tool.arguments.value == expected
 
 
-def test_python_reprs_are_read_where_the_dialect_writes_them() -> None:
+def test_python_reprs_are_read_as_json_is() -> None:
     found = tool({"openinference.span.kind": "TOOL", "input.value": "{'city': 'Paris', 'days': 3, 'x': None}"})
     assert found.arguments.value == {**PARIS, "x": None}
+
+
+def test_a_method_s_name_is_no_tool_s() -> None:
+    for name, named in (("SimpleTool.__call__", False), ("find_order", True)):
+        found = DialectRegistry().read(Span({"mlflow.spanType": '"TOOL"'}, name=name)).tool
+        assert found is not None
+        assert found.named is named
 
 
 @pytest.mark.parametrize("hostile", ["__import__('os')", "{'a': open('x')}", "(" * 10_000, "{'a': " * 3000, "9" * 6000])

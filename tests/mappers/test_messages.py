@@ -80,6 +80,17 @@ SHAPES: dict[str, Any] = {
             "tool_calls": [{"name": "get_weather", "args": PARIS, "id": "c-1", "type": "tool_call"}],
         }
     ],
+    "OpenAI's own client of MCP": [
+        {"type": "mcp_list_tools", "id": "l-1", "server_label": "s", "tools": [{"name": "get_weather"}]},
+        {
+            "type": "mcp_call",
+            "id": "c-1",
+            "server_label": "s",
+            "name": "get_weather",
+            "arguments": '{"city":"Paris"}',
+            "output": "21 C",
+        },
+    ],
     "Haystack": [
         {"role": "assistant", "content": [{"tool_call": {"tool_name": "get_weather", "arguments": PARIS, "id": "c-1"}}]}
     ],

@@ -123,6 +123,15 @@ def test_a_message_between_request_and_answer_is_not_a_turn_of_the_user() -> Non
     )
 
 
+def test_requests_are_those_of_the_value_that_has_the_most() -> None:
+    ran = {"type": "mcp_call", "id": "m1", "name": "find", "arguments": "{}", "output": "x"}
+    asked = {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": "{}"}
+    some = {"message.tool_calls.0.tool_call.function.name": "get_weather"}
+    flat = {f"llm.output_messages.0.{key}": value for key, value in some.items()}
+    found = evidence({**flat, "output.value": json.dumps({"output": [ran, asked]})})
+    assert [one.name for one in found.requests] == ["find", "get_weather"]
+
+
 def test_requests_of_a_transcript_are_of_several_responses() -> None:
     more = {"role": "assistant", "tool_calls": [openai_call("c2"), openai_call("c3")]}
     found = evidence({"output": json.dumps([QUESTION, ASKING, ANSWER, more])})

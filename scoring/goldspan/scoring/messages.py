@@ -387,7 +387,7 @@ _TEXTS = (None, *_TEXT_TYPES)
 
 _REQUEST, _ANSWER = "request", "answer"
 _KINDS = {
-    **dict.fromkeys(("toolcall", "tooluse", "functioncall", "function", "toolrequest"), _REQUEST),
+    **dict.fromkeys(("toolcall", "tooluse", "functioncall", "function", "toolrequest", "mcpcall"), _REQUEST),
     **dict.fromkeys(("toolcallresponse", "toolresult", "functioncalloutput", "functionresponse"), _ANSWER),
     **dict.fromkeys(("toolresponse", "toolcallresult", "toolcalloutput", "tooloutput"), _ANSWER),
 }

@@ -24,6 +24,7 @@ from goldspan.mappers.assembly.turn_doubts import (
     TreeOf,
     of_agent_runs,
     of_conversations,
+    of_resumed_agents,
     of_session,
     of_silent_agents,
     of_turns,
@@ -75,6 +76,7 @@ def doubts_of(
     if not one_turn_id:
         found += of_turns(models, tree_of, alone=alone)
         found += of_agent_runs(spans, tree_of)
+        found += of_resumed_agents(spans)
         found += of_conversations(models, tree_of)
         found += of_units(spans, tree_of)
     if not calls:
@@ -237,9 +239,12 @@ def _of_executions(
     free = Counter(one.request.name for one in asked if one.request.call_id not in made)
     if made.isdisjoint(ids) or len(ids) < len(asked):  # without ids of their own, equal requests are told once
         free = Counter(dict.fromkeys(names, len(calls)))
+    failed = {call.call_id for call in calls if call.call_id and call.error}  # what a framework may run again
     for call in (one for one in calls if one.span is not None and not one.requested):
         if call.call_id in ids:
             ids.discard(call.call_id)
+        elif call.call_id in failed:
+            continue
         elif (taken := _name_asked_for(call.name, free)) is not None:
             free[taken] -= 1
         elif (

@@ -18,6 +18,7 @@ from goldspan.mappers.assembly.turn_fragments import (
     MOST_BEFORE,
     Fragment,
     is_injected,
+    is_told_again,
     is_told_by_program,
     order_of,
     take_out,
@@ -377,10 +378,20 @@ def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
         return True
     agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
     only_tools = all(span.role is Role.TOOL for span in fragment.spans) and fragment.spans[0].ref == fragment.root
-    goes_on = (agentless and only_tools) or (fragment.continues and not _is_told_again(turn, fragment))
+    goes_on = (agentless and only_tools) or _runs_what_was_asked(turn, fragment)
+    goes_on = goes_on or (fragment.continues and not _is_told_again(turn, fragment))
     if not goes_on and not _says_nothing_new(turn, fragment):
         return False
     return any(span.model is not None for earlier in turn for span in earlier.spans)
+
+
+def _runs_what_was_asked(turn: list[Fragment], fragment: Fragment) -> bool:
+    """Say whether an agent begins with tools, where the turn before ended with a model that asked for some unseen."""
+    acts = (Role.TOOL, Role.MODEL)
+    first = next((span for span in fragment.spans if span.role in acts), None)
+    last = next((span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role in acts), None)
+    is_asked = last is not None and last.model is not None and last.model.unseen_requests
+    return is_asked and first is not None and first.role is Role.TOOL
 
 
 def _first_model(fragment: Fragment) -> SpanFacts | None:
@@ -393,13 +404,8 @@ def _models_before(turn: list[Fragment]) -> Iterator[SpanFacts]:
 
 
 def _is_told_again(turn: list[Fragment], fragment: Fragment) -> bool:
-    """Say whether a model is given results that another has answered: its user's message is not recorded."""
-    first, last = _first_model(fragment), next(_models_before(turn), None)
-    if first is None or last is None or not last.evidence.answers or last.evidence.requests:
-        return False
-    given = {one.call_id for one in first.evidence.results}
-    told = (one.call_id for span in _models_before(turn) for one in span.evidence.results)
-    return bool(given) and given <= set(filter(None, told))
+    first = _first_model(fragment)
+    return first is not None and is_told_again(first, _models_before(turn))
 
 
 def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:

@@ -187,7 +187,7 @@ def calls_of(
         if execution.tool.pseudo or _is_named_failure(execution.tool):
             continue
         call = _executed_call(execution, given)
-        if _is_of_framework(call, pseudo_tools):
+        if _is_of_framework(call, pseudo_tools) or _handed_over(call, spans):
             continue
         if not execution.tool.executed:
             call = _only_requested(call, executed_names, answered)
@@ -237,6 +237,20 @@ def _hands_over(name: str, spans: Iterable[SpanFacts]) -> bool:
     """Say whether a tool named like a hand-off may name an agent of the turn: a user may have a `transfer_to_human`."""
     agents = (span.agent for span in spans if span.role is Role.AGENT)
     return any(agent is None or re.sub(r"\W", "_", agent.lower()) in name.lower() for agent in agents)
+
+
+def _handed_over(call: ToolCall, spans: Iterable[SpanFacts]) -> bool:
+    """Say whether a tool named like a hand-off, which took no arguments, went to an agent: it ran, or the result says.
+
+    LangGraph runs a hand-off as a tool, whose result is `{"goto": "booking_agent", ...}`.
+    """
+    to = call.name.removeprefix("transfer_to_")
+    if to == call.name or call.arguments:
+        return False
+    result = call.result.value
+    named: list[object] = [span.agent for span in spans if span.role is Role.AGENT]
+    named += result.values() if is_mapping(result) else ()
+    return to in [re.sub(r"\W", "_", one.lower()) for one in named if isinstance(one, str)]
 
 
 def _only_requested(call: ToolCall, executed: Collection[str], answered: Mapping[str, str | None]) -> ToolCall:
@@ -479,6 +493,10 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
             match(ask, runs.pop(0))
         else:
             unmatched.append(ask)
+    asked_by_id = {run.tool.call_id: run.asked for run in executions if run.asked is not None}
+    for run in list(free):  # what a framework runs again has the id of the same request
+        if run.tool.call_id and (again := asked_by_id.get(run.tool.call_id)) is not None:
+            match(again, run)
     if not unmatched:
         return unmatched
     by_arguments: dict[str, deque[_Execution]] = {}

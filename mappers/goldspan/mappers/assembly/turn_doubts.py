@@ -11,6 +11,7 @@ from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, runner_of,
 from goldspan.mappers.assembly.turn_fragments import is_injected
 from goldspan.mappers.span_facts import SHAPE, Role, SpanEvidence, SpanFacts, value_digest
 from goldspan.scoring.json_values import is_mapping
+from goldspan.scoring.messages import read_messages
 from goldspan.scoring.sessions import NO_CONTENT, DoubtedFact, SpanRef
 
 TreeOf = Callable[[SpanFacts], TraceTree]
@@ -88,14 +89,15 @@ def _after_an_answer(own: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Cont
         if earlier is not None and evidence.users is None and (evidence.continues is False or is_other):
             yield Contradiction("several_user_messages", DoubtedFact.TURNS, [earlier.ref, span.ref])
             return
-        if evidence.answers and not evidence.requests and not evidence.asks_in_text:
+        if evidence.answers and not evidence.requests and not evidence.asks_in_text and evidence.status is None:
             answered[runner] = span
 
 
 def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradiction]:
     """Doubt a turn in which one agent was told different things by a user, one after the other.
 
-    The agent above was told nothing, and calls no model itself: a script may run under its span.
+    The agent above was told nothing, and calls no model itself: a script may run under its span. So it may where no
+    model is recorded, and nothing tells what the agent was told.
     """
     root = spans[0] if is_agent(spans[0]) else next(filter(is_agent, spans), None)
     if root is None or sum(map(is_agent, spans)) < 3 or root.context.user_text != NO_CONTENT:  # which reads content
@@ -108,13 +110,15 @@ def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contr
     if any(span.role is Role.MODEL for span in runs.pop("", ())):
         return
     before: dict[str | None, tuple[SpanFacts, str]] = {}
+    are_recorded = any(span.role is Role.MODEL for span in spans)
     for agent, below in runs.items():
         run = next(span for span in below if span.span_id == agent)
         told = _told(below)
-        if not told:
+        if not told and (are_recorded or not run.agent):
             continue
         earlier, was_told = before.setdefault(run.agent, (run, told))
-        if told != was_told and earlier.end <= run.start:
+        is_other = told != was_told if told and was_told else told == was_told
+        if is_other and run is not earlier and earlier.end <= run.start:
             yield Contradiction("several_agent_runs", DoubtedFact.TURNS, [earlier.ref, run.ref])
             return
 
@@ -133,6 +137,15 @@ def of_units(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradict
         return
     if tree.outermost_agents[above.span_id] > 1:
         yield Contradiction("within_another_turn", DoubtedFact.TURNS, [first.ref, above.ref])
+
+
+def of_resumed_agents(spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:
+    """Doubt a turn of an agent that was given the results of tools, and nothing behind them, if no model tells more."""
+    if not spans or not is_agent(spans[0]) or any(span.role is Role.MODEL for span in spans):
+        return
+    told = read_messages(spans[0].context.messages)
+    if told and told[-1].results:
+        yield Contradiction("begins_with_results", DoubtedFact.TURNS, [spans[0].ref])
 
 
 def _told(run: Sequence[SpanFacts]) -> str:

@@ -261,6 +261,15 @@ def is_injected(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
     return next((one.evidence.users for one in before if one.evidence.users), None) == users
 
 
+def is_told_again(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
+    """Say whether a model is given results that another has answered: its user's message is not recorded."""
+    given = {one.call_id for one in span.evidence.results}
+    models = [one.evidence for one in before if one.role is Role.MODEL] if given else []
+    if not models or not models[0].answers or models[0].requests or models[0].status is not None:
+        return False
+    return given <= {one.call_id for model in models for one in model.results if one.call_id}
+
+
 def is_told_by_program(span: SpanFacts, before: Sequence[SpanFacts]) -> bool:
     """Say whether a model call is given what a model before it wrote, or found when it asked for a tool in its text.
 
@@ -326,9 +335,11 @@ def _starts_turn(span: SpanFacts, current: str | None, before: Iterable[SpanFact
     """Say whether a span after a model call begins another turn: by another turn id, else by a user's new message."""
     if span.turn_id is not None:
         return current is not None and span.turn_id != current
-    if span.model is None or span.model.new_user_message is not True:
+    if span.model is None:
         return False
     earlier = list(islice(before, MOST_BEFORE))
+    if span.model.new_user_message is not True:
+        return is_told_again(span, earlier)
     return not (is_injected(span, earlier) or is_told_by_program(span, earlier) or _is_handed_on(span, earlier))
 
 

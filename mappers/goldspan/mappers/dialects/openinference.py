@@ -102,7 +102,7 @@ OPENINFERENCE = DialectTable(
         prefixes=("execute_tool ",), suffixes=(".run", ".__call__", ".acall", ".call", ".invoke", ".ainvoke")
     ),
     arguments=(
-        Source("input.value", unwrap_by_scope=dict.fromkeys(_BINDING, bound_call), python_repr=True),
+        Source("input.value", unwrap_by_scope=dict.fromkeys(_BINDING, bound_call)),
         Source("tool.parameters", take=_unless_schema),
     ),
     call_id=(

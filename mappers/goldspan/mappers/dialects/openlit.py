@@ -35,7 +35,7 @@ OPENLIT = DialectTable(
         Rule(Role.AGENT, "function.kwargs", parent=False),
         Rule(Role.TOOL, scope="openlit", parent=True),
     ),
-    arguments=(Source("function.kwargs", compute=_arguments, python_repr=True),),
+    arguments=(Source("function.kwargs", compute=_arguments),),
     result=(Source("gen_ai.output.messages"), Source("gen_ai.completion")),
     user_text=(Source("function.args", compute=_question),),
     answer=(Source("gen_ai.output.messages", take=plain_text), Source("gen_ai.completion", take=plain_text)),

@@ -17,7 +17,7 @@ UIPATH = DialectTable(
         Rule(Role.AGENT, "span_type", frozenset({"agent", "AGENT"})),
     ),
     tool_name=("tool.name",),
-    arguments=(Source("input.value", python_repr=True),),
+    arguments=(Source("input.value"),),
     result=(Source("output.value"),),
     user_text=(Source("input.value", take=only_text),),
     answer=(Source("output.value", take=plain_text),),

@@ -149,8 +149,8 @@ class Source:
     """The envelope around arguments."""
     unwrap_by_scope: Mapping[str, Unwrap] | None = None
     """Envelopes that only these instrumentation scopes use."""
-    python_repr: bool = False
-    """The value may be a Python literal where JSON is expected."""
+    python_repr: bool = True
+    """The value may be a Python literal where JSON is expected: a program wrote `str(arguments)`."""
 
     def value(self, span: SpanView, attributes: Attributes) -> Any:
         """Return the value, or none."""
@@ -550,6 +550,7 @@ class DialectTable:
             pseudo or name in self.pseudo_tools,
             name in self.merged_tools,
             error_is_named=is_named(error, span, returned.content),
+            named=not name.endswith(".__call__"),  # which is a method of the tool's class
         )
         return tool if self.tool_hook is None else self.tool_hook(span, attributes, tool)
 

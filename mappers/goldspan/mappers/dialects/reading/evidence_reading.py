@@ -277,6 +277,8 @@ def _is_transcript(text: str) -> bool:
 
 
 def _requests(said: Sequence[Any]) -> tuple[RequestEvidence, ...]:
+    """Return the requests of the value that has the most: others leave out what a provider ran itself."""
+    most: list[RequestEvidence] = []
     for output in said:
         found: list[RequestEvidence] = []
         response, answered = 0, False
@@ -287,9 +289,8 @@ def _requests(said: Sequence[Any]) -> tuple[RequestEvidence, ...]:
             elif message.requests:
                 response, answered = response + answered, False
                 found += [_asked(request, response) for request in message.requests]
-        if found:
-            return tuple(found)
-    return ()
+        most = max(most, found, key=len)
+    return tuple(most)
 
 
 def _asked(request: MessageRequest, response: int) -> RequestEvidence:

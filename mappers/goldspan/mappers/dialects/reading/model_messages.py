@@ -203,7 +203,7 @@ def _listed(node: Any) -> Any:
 _HIDDEN = REDACTION_TOKENS
 _REQUEST_MARKS = (
     *("tool_call", "toolCall", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName"),
-    *("toolRequest", "ToolCall", '"function"'),
+    *("toolRequest", "ToolCall", '"function"', "mcp_call"),
 )
 _OPENING = re.compile(r'\[\s*(\{"\w+")')  # how the first message begins; one writer begins them all alike
 _LONGEST_COUNTED = 1 << 20  # characters of a history whose user messages are counted: it is parsed once for each turn

@@ -350,9 +350,10 @@ def out_of_envelope(arguments: Arguments, name: str, schema: object) -> Argument
     So is what stands beside nothing but the tool's name: `{"tool_name": ..., "arguments": {...}}`.
     """
     found = arguments.content.raw
+    own = read_value(found.get("arguments")) if is_mapping(found) and len(found) == 2 else None
+    if is_mapping(own) and is_mapping(found) and name in found.values():
+        return Arguments(Content(own, Capture.CAPTURED), arguments.captures)
     inner = _only_object(found)
-    if inner and is_mapping(found) and len(found) == 2 and name in found.values() and "arguments" in found:
-        return Arguments(Content(inner, Capture.CAPTURED), arguments.captures)
     declared = read_value(schema) if inner else None
     known = declared.get("properties") if is_mapping(declared) else None
     while is_mapping(known) and is_mapping(found) and known.keys().isdisjoint(found.keys()):
