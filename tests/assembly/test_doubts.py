@@ -279,6 +279,9 @@ def test_what_failed_may_run_again_for_one_request(error: str | None, *, doubted
     asked = model("t", "m", "root", requests=(("f", X, "c1"),), start=1, evidence=evidence)
     first = ran("a", 2, "f", X, "c1", evidence={"failed": bool(error)}, error=error)
     assert bool(doubts(asked, first, ran("b", 3, "f", X, "c1", evidence={"failed": False}))) is doubted
+    assert "executed_not_requested" in doubts(
+        asked, first, ran("b", 3, "f", X, "c9", evidence={"failed": True}, error="e")
+    )
 
 
 def test_requests_that_another_writer_repeats_without_their_ids() -> None:

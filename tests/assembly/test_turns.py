@@ -244,6 +244,23 @@ def test_raw_model_calls_under_one_plain_root_are_cut_at_user_messages_too() -> 
     assert shape(records) == [[["a"], ["b"]]]
 
 
+def test_what_a_tool_tells_the_agents_that_it_runs_begins_no_turn() -> None:
+    """LangGraph's graphs are no agents to OpenInference: not the one around the conversation, nor those in tools."""
+    asked = (("task", {"of": 1}, "1"), ("task", {"of": 2}, "2"))
+    records = [
+        plain("t", "main", start=0, end=20),
+        model("t", "m1", "main", user=True, start=1, end=2, requests=asked),
+        tool("t", "x", "main", name="task", args={"of": 1}, call_id="1", start=3, end=9),
+        tool("t", "y", "main", name="task", args={"of": 2}, call_id="2", start=3, end=9),
+        model("t", "m2", "x", user=True, start=4, end=5, requests=(("find", {}, "3"),)),
+        model("t", "m3", "y", user=True, start=4, end=5),
+        tool("t", "z", "x", name="find", args={}, call_id="3", start=6, end=7),
+        model("t", "m4", "main", user=False, start=10, end=11),
+        model("t", "m5", "main", user=True, start=12, end=13),
+    ]
+    assert shape(records) == [[["task", "task", "find"], []]]
+
+
 def test_a_bare_tool_span_beside_raw_model_calls_belongs_to_their_turn() -> None:
     records = [
         model("t1", "m", session="s", user=True, start=1, end=2, requests=(("a", {"x": 1}, None),)),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import read_arguments
-from goldspan.mappers.span_facts import ToolFacts
+from goldspan.mappers.span_facts import Role, ToolFacts
 from goldspan.scoring.sessions import Capture
 from rigs.otlp_containers import Span, event
 
@@ -286,6 +286,15 @@ def test_envelopes(scope: str, attributes: dict[str, Any], expected: Any) -> Non
 def test_python_reprs_are_read_as_json_is() -> None:
     found = tool({"openinference.span.kind": "TOOL", "input.value": "{'city': 'Paris', 'days': 3, 'x': None}"})
     assert found.arguments.value == {**PARIS, "x": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "runs"), [("Todos.before_agent", False), ("Todos.after_agent", False), ("agent", True)]
+)
+def test_a_hook_of_langchain_s_middleware_runs_nothing(name: str, *, runs: bool) -> None:
+    found = DialectRegistry().read(Span({"openinference.span.kind": "AGENT"}, name=name))
+    assert found.role is Role.AGENT
+    assert found.no_turn is not runs
 
 
 def test_a_method_s_name_is_no_tool_s() -> None:

@@ -239,7 +239,7 @@ def _of_executions(
     free = Counter(one.request.name for one in asked if one.request.call_id not in made)
     if made.isdisjoint(ids) or len(ids) < len(asked):  # without ids of their own, equal requests are told once
         free = Counter(dict.fromkeys(names, len(calls)))
-    failed = {call.call_id for call in calls if call.call_id and call.error}  # what a framework may run again
+    failed = ids.intersection(call.call_id for call in calls if call.error)  # what a framework may run again
     for call in (one for one in calls if one.span is not None and not one.requested):
         if call.call_id in ids:
             ids.discard(call.call_id)

@@ -218,17 +218,23 @@ def _split_at_user_messages(
     if any(map(is_agent, spans)):
         return [(root, spans)]
     copies = _copies_of_model_calls(tree, spans)
+    in_tool: Callable[[str], bool | None] = tree.inherited(lambda span, above: bool(above or span.role is Role.TOOL))
     piece_of: dict[str, list[SpanFacts]] = {}
     pieces: list[list[SpanFacts]] = [[]]
+    outer: list[SpanFacts] = []
+    """Of the last piece: what the agents that a tool runs are told is no message of its user."""
     current: str | None = None
     for span in spans:
         if span.span_id in copies:
             continue
-        if any(earlier.role is Role.MODEL for earlier in pieces[-1]) and _starts_turn(
-            span, current, reversed(pieces[-1])
-        ):
+        is_inner = span.role is Role.MODEL and in_tool(span.span_id)
+        asked = not is_inner and any(earlier.role is Role.MODEL for earlier in outer)
+        if asked and _starts_turn(span, current, reversed(outer)):
             pieces.append([])
+            outer = []
         pieces[-1].append(span)
+        if not is_inner:
+            outer.append(span)
         piece_of[span.span_id] = pieces[-1]
         current = span.turn_id or current
     for span in spans:

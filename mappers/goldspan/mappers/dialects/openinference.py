@@ -82,6 +82,9 @@ OPENINFERENCE = DialectTable(
         Rule(Role.TOOL, _KIND, frozenset({"TOOL"})),
         # LangChain: whatever has "agent" in its name is of kind AGENT, tools too.
         Rule(Role.TOOL, _KIND, frozenset({"AGENT"}), also=("tool.name",)),
+        # So are the hooks of its middleware.
+        Rule(Role.AGENT, _KIND, frozenset({"AGENT"}), name_suffix=".before_agent", no_turn=True),
+        Rule(Role.AGENT, _KIND, frozenset({"AGENT"}), name_suffix=".after_agent", no_turn=True),
         Rule(Role.MODEL, _KIND, frozenset({"LLM"})),
         # Phoenix gives spans of OpenTelemetry's conventions a kind, too.
         Rule(Role.AGENT, "gen_ai.operation.name", frozenset({"create_agent"}), also=(_KIND,), no_turn=True),
