@@ -297,6 +297,16 @@ def test_a_hook_of_langchain_s_middleware_runs_nothing(name: str, *, runs: bool)
     assert found.no_turn is not runs
 
 
+@pytest.mark.parametrize(("kind", "text"), [("AGENT", "And a chair"), ("LLM", "A table")])
+def test_a_graph_of_langchain_is_told_the_last_message_of_its_state(kind: str, text: str) -> None:
+    said = ("human", "A table"), ("ai", "Done"), ("human", "And a chair")
+    state = {"messages": [{"type": who, "data": {"content": what}} for who, what in said]}
+    first = {"role": "user", "content": "A table"}
+    attributes = {f"llm.input_messages.0.message.{key}": value for key, value in first.items()}
+    attributes |= {"openinference.span.kind": kind, "input.value": json.dumps(state)}
+    assert DialectRegistry().read(Span(attributes)).context.user_text.value == text
+
+
 def test_a_method_s_name_is_no_tool_s() -> None:
     for name, named in (("SimpleTool.__call__", False), ("find_order", True)):
         found = DialectRegistry().read(Span({"mlflow.spanType": '"TOOL"'}, name=name)).tool

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldspan.mappers.dialects import Affixes, DialectTable, Role, Rule, Source
+from goldspan.mappers.dialects import Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView
 from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
 from goldspan.mappers.dialects.reading.model_messages import flat_messages, flat_texts, last_answer, last_user_text
 from goldspan.mappers.dialects.reading.value_parsing import (
@@ -39,6 +39,16 @@ _EVENT = "StopEvent(result="
 def _unless_schema(parameters: Any) -> Any:
     """Take `tool.parameters` unless it is a schema. An empty object may be either, and is not taken."""
     return None if decoded_dict(parameters) == {} or describes_parameters(parameters) else parameters
+
+
+_flat_input = flat_messages("llm.input_messages.")
+
+
+def _given(span: SpanView, attributes: Attributes) -> Any:
+    """Take what a model was given, or a graph of LangChain: of its messages only the first has flat attributes."""
+    state = None if attributes.get(_KIND) == "LLM" else decoded_dict(attributes.get("input.value"))
+    messages = None if state is None else state.get("messages")
+    return messages if is_list(messages) and any(map(is_dict, messages)) else _flat_input(span, attributes)
 
 
 def _user_text(given: Any) -> Any:
@@ -118,7 +128,7 @@ OPENINFERENCE = DialectTable(
     pseudo_requests=("transfer_to_",),
     # The Collector's `gen_ai_normalizer` makes one text of the flat messages.
     output=(Source(compute=flat_messages("llm.output_messages.")), Source("gen_ai.output.messages")),
-    input=(Source(compute=flat_messages("llm.input_messages.")), Source("gen_ai.input.messages")),
+    input=(Source(compute=_given), Source("gen_ai.input.messages")),
     user_text=(Source("crew_tasks", take=_user_text), Source("input.value", take=_user_text)),
     answer=(Source("output.value", take=_answer),),
     tool_definitions=(Source(compute=flat_texts("llm.tools.", ".tool.json_schema")),),
