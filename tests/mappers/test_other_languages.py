@@ -164,3 +164,27 @@ def test_errors_are_told_by_their_message_where_the_type_says_little() -> None:
     typed = {**mastra, "error.type": "TimeoutError"}
     assert tool(volt, scope_name="@voltagent/core").error == "no table"
     assert (tool(mastra).error, tool(typed).error) == ("x", "TimeoutError")
+
+
+def test_axiom_names_arguments_and_results_in_its_own_way() -> None:
+    named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f", "gen_ai.tool.message": '["A1"]'}
+    found = tool({**named, "gen_ai.tool.arguments": "{}"})
+    assert known(found) == (Capture.CAPTURED, {})
+    assert found.result.raw == '["A1"]'
+
+
+@pytest.mark.parametrize(("status", "failed"), [("error", True), ("success", False)])
+def test_results_that_flat_messages_lost_are_in_the_request(status: str, *, failed: bool) -> None:
+    result = {"toolResult": {"toolUseId": "c-1", "content": [{"text": "no"}], "status": status}}
+    flat = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.tool_call_id": "c-1"}
+    model = {
+        "openinference.span.kind": "LLM",
+        "input.value": json.dumps({"messages": [{"role": "user", "content": [result]}]}),
+    }
+    for attributes, answered in (
+        ({**model, **flat}, {"c-1": failed}),
+        ({**model, **flat, "llm.input_messages.0.message.content": "no"}, {"c-1": False}),
+    ):
+        facts = read(attributes).model
+        assert facts is not None
+        assert facts.answered == answered

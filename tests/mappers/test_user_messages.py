@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.dialects.reading.model_messages import end_of_input, flat_messages, whole_history
+from goldspan.mappers.dialects.reading.model_messages import (
+    end_of_input,
+    flat_messages,
+    since_the_model,
+    whole_history,
+)
 from goldspan.mappers.span_facts import Role
 from goldspan.mappers.spans import DecodedSpan
 from goldspan.scoring import json_values
@@ -44,6 +49,19 @@ def test_user_messages_are_counted_where_a_turn_begins(messages: list[Any], coun
     assert end_of_input(json.dumps(messages)).user_messages == expected
     if len(json.dumps(messages)) < 1 << 20:
         assert end_of_input(messages).user_messages == expected
+
+
+def test_a_message_whose_role_is_the_name_of_an_asked_tool_is_its_result() -> None:
+    asking = {"role": "assistant", "tool_calls": [{"function": {"name": name, "arguments": "{}"}} for name in "fg"]}
+    answers = [{"role": "f", "content": "2"}, {"role": "g", "content": "Error: none left"}]
+    messages = [ASK, asking, *answers]
+    assert end_of_input(messages).new_user_message is False
+    found = [
+        (result.name, result.content, result.failed) for one in since_the_model(messages) for result in one.results
+    ]
+    assert found == [("g", "Error: none left", True), ("f", "2", False)]
+    for role in ("critic", ["f"]):  # nobody asked it
+        assert end_of_input([ASK, asking, {"role": role, "content": "2"}]).new_user_message is None
 
 
 def test_they_are_not_counted_where_an_attribute_limit_dropped_the_first_messages() -> None:

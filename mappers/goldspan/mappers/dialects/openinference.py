@@ -41,14 +41,22 @@ def _unless_schema(parameters: Any) -> Any:
     return None if decoded_dict(parameters) == {} or describes_parameters(parameters) else parameters
 
 
-_flat_input = flat_messages("llm.input_messages.")
+_INPUT = "llm.input_messages."
+_flat_input = flat_messages(_INPUT)
 
 
 def _given(span: SpanView, attributes: Attributes) -> Any:
     """Take what a model was given, or a graph of LangChain: of its messages only the first has flat attributes."""
-    state = None if attributes.get(_KIND) == "LLM" else decoded_dict(attributes.get("input.value"))
+    is_flat = attributes.get(_KIND) == "LLM" and not _lost_results(attributes)
+    state = None if is_flat else decoded_dict(attributes.get("input.value"))
     messages = None if state is None else state.get("messages")
     return messages if is_list(messages) and any(map(is_dict, messages)) else _flat_input(span, attributes)
+
+
+def _lost_results(attributes: Attributes) -> bool:
+    """Say whether flat messages have only the call ids of what tools answered, as Bedrock's in JavaScript do."""
+    ids = (key for key in attributes if type(key) is str and key.startswith(_INPUT) and key.endswith(".tool_call_id"))
+    return any(f"{key.rpartition('.')[0]}.content" not in attributes for key in ids if ".tool_calls." not in key)
 
 
 def _user_text(given: Any) -> Any:

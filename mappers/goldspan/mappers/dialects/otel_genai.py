@@ -56,13 +56,19 @@ OTEL_GENAI = DialectTable(
     arguments=(
         Source("gen_ai.tool.call.arguments"),
         Source("gen_ai.tool.input"),
+        Source("gen_ai.tool.arguments"),
         Source("content", event="gen_ai.tool.message"),
         Source("gen_ai.input.messages", take=_only_request),
         Source("gen_ai.input.messages", event=_DETAILS, take=_only_request),
     ),
     flattened_arguments="gen_ai.tool.call.arguments.",
     call_id=(Source("gen_ai.tool.call.id"), Source("id", event="gen_ai.tool.message")),
-    result=(Source("gen_ai.tool.call.result"), Source("gen_ai.tool.output"), Source("message", event="gen_ai.choice")),
+    result=(
+        Source("gen_ai.tool.call.result"),
+        Source("gen_ai.tool.output"),
+        Source("gen_ai.tool.message"),
+        Source("message", event="gen_ai.choice"),
+    ),
     error_flags=(("gen_ai.tool.status", "error"),),
     merged_tools=frozenset({"(merged tools)"}),
     output=(

@@ -299,18 +299,23 @@ def since_the_model(messages: object) -> Iterable[Message]:
 
 
 def _since_the_model(messages: object) -> Iterator[Message]:
-    following: Message | None = None
-    said_by = ""
-    is_whole = getattr(messages, "whole", True)
+    latest: list[tuple[Mapping[str, Any], str]] = []
+    asking: Mapping[str, Any] | None = None
     for raw in newest_first(messages):
         role = role_of(raw)
-        if following is not None:
-            yield _answering(following, said_by, raw) if role == "assistant" and is_whole else following
         if role == "assistant":
-            return
-        following, said_by = message_of(raw), role
-    if following is not None:
-        yield following
+            asking = raw
+            break
+        latest.append((raw, role))
+    asked = [one.name for one in message_of(asking).requests] if asking is not None else ()
+    is_whole = getattr(messages, "whole", True)
+    for place, (raw, role) in enumerate(latest, start=1):
+        if not role and raw.get("role") in asked:  # Langfuse's handler for LangChain.js writes the tool's name there
+            yield message_of({**raw, "role": "tool", "name": raw["role"]})
+        elif asking is not None and place == len(latest) and is_whole:
+            yield _answering(message_of(raw), role, asking)
+        else:
+            yield message_of(raw)
 
 
 def _answering(message: Message, said_by: str, asking: Mapping[str, Any]) -> Message:
