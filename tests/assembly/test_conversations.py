@@ -344,10 +344,11 @@ def test_two_turns_may_be_one_of_several_tasks(first: SpanFacts, second: SpanFac
         (task("m1", 1, AGENT, "a", "b"), task("m2", 5, "route", "b"), True),
         (task("m1", 1, "route", "b"), task("m2", 5, AGENT, "a", "b"), True),
         (task("m1", 1, "bob", "a", "b"), task("m2", 5, "eve", "a", "b", "b"), False),
+        (task("m1", 1, "now it is one", "b"), task("m2", 5, "now it is two", "b", "b"), False),
     ],
     ids=[
         *("told the same", "told the other's answer", "asked again", "told something else"),
-        *("told the last message", "told the history too", "told the same once more"),
+        *("told the last message", "told the history too", "told the same once more", "told it twice"),
     ],
 )
 def test_runs_of_agents_may_be_steps_of_a_program(first: SpanFacts, second: SpanFacts, *, doubted: bool) -> None:

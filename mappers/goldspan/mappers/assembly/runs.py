@@ -449,7 +449,8 @@ def _is_told_with(given: SpanEvidence, other: SpanEvidence) -> bool:
     One of the two, which sorts messages or writes titles, may be given the last message alone.
     """
     users, said = given.users or (), other.users or ()
-    is_same = users == said or (users[-1:] == said[-1:] and 1 in (len(users), len(said)))
+    goes_on = users[: len(said)] == said
+    is_same = users == said or (users[-1:] == said[-1:] and 1 in (len(users), len(said)) and not goes_on)
     return users[-1:] == (other.wrote,) or (is_same and given.system != other.system)
 
 
