@@ -184,6 +184,9 @@ def test_pseudo_and_merged_tools() -> None:
     handoff = read({"openinference.span.kind": "TOOL"}, name="handoff to booking_agent")
     assert handoff.tool is not None
     assert handoff.tool.pseudo
+    in_javascript = read({"openinference.span.kind": "TOOL", "tool.name": "handoff_to_x"}, name="handoff to x")
+    assert in_javascript.tool is not None
+    assert in_javascript.tool.pseudo
     named = read({"openinference.span.kind": "TOOL", "tool.name": "handoff to x"}, name="handoff to x")
     assert named.tool is not None
     assert not named.tool.pseudo

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from goldspan.mappers.dialects import Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView
 from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
 from goldspan.mappers.dialects.reading.model_messages import flat_messages, flat_texts, last_answer, last_user_text
@@ -18,6 +20,7 @@ from goldspan.mappers.dialects.reading.value_parsing import (
     describes_parameters,
     only_text,
 )
+from goldspan.mappers.span_facts import ToolFacts
 from goldspan.scoring.json_values import is_dict, is_list
 
 _KIND = "openinference.span.kind"
@@ -91,6 +94,13 @@ def _answer(result: Any) -> Any:
     return value.get("raw") or last_answer(value).value
 
 
+def _outcome(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFacts:
+    """Mark hand-offs of the OpenAI Agents SDK for JavaScript, which have a tool's name, too (R5)."""
+    if span.name.startswith("handoff to ") and tool.name.startswith("handoff_to_"):
+        return replace(tool, pseudo=True)
+    return undecided_without_result(span, attributes, tool)
+
+
 OPENINFERENCE = DialectTable(
     name="openinference",
     title="OpenInference",
@@ -141,5 +151,5 @@ OPENINFERENCE = DialectTable(
     answer=(Source("output.value", take=_answer),),
     tool_definitions=(Source(compute=flat_texts("llm.tools.", ".tool.json_schema")),),
     agent=("agent.name", "gen_ai.agent.name"),
-    tool_hook=undecided_without_result,
+    tool_hook=_outcome,
 )
