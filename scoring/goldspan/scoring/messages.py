@@ -561,7 +561,8 @@ def _is_failed(held: object) -> bool:
 _ERROR = re.compile(
     r"""\s*(?:"?\{\s*\\*"error\\*"\s*:\s*\\*")?(?:(?:Tool)?(?:Error|Exception)"""
     r"(?::|\s(?:executing|calling|invoking|running|while|in)\b)"
-    r"|Traceback \(most recent call last\)|An (?:internal )?error occurred\b)"
+    r"|Traceback \(most recent call last\)|An (?:internal )?error occurred\b"
+    r"|Invalid input for tool\b|Model tried to call unavailable tool\b|Tool with name '[^'\n]{1,99}' failed\b)"
 )
 """How frameworks begin the text that they give a model in the place of the result of a tool that failed."""
 
