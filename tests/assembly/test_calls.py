@@ -234,6 +234,8 @@ class TestPseudoCalls:
             ({}, "Booking agent", "ok", []),
             (None, "Booking agent", "ok", []),
             ({}, None, '{"goto": "booking_agent", "update": {}}', []),
+            ({}, None, '{"lg_name": "Command", "update": {}, "goto": ["booking_agent"]}', []),
+            ({}, None, '{"output": {"lg_name": "Command", "goto": ["booking_agent"]}}', []),
             ({}, None, "ok", ["transfer_to_booking_agent"]),
             ({}, "cashier", '{"queue": 3}', ["transfer_to_booking_agent"]),
             ({"why": "x"}, "Booking agent", "ok", ["transfer_to_booking_agent"]),

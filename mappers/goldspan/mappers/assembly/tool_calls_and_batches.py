@@ -41,7 +41,7 @@ from goldspan.mappers.span_facts import (
     says_as_texts,
     value_digest,
 )
-from goldspan.scoring.json_values import is_mapping, read_value
+from goldspan.scoring.json_values import is_mapping, is_sequence, read_value
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
 
 # Which tool calls of a turn ran in parallel (R8).
@@ -242,14 +242,17 @@ def _hands_over(name: str, spans: Iterable[SpanFacts]) -> bool:
 def _handed_over(call: ToolCall, spans: Iterable[SpanFacts]) -> bool:
     """Say whether a tool named like a hand-off, which took no arguments, went to an agent: it ran, or the result says.
 
-    LangGraph runs a hand-off as a tool, whose result is `{"goto": "booking_agent", ...}`.
+    LangGraph runs a hand-off as a tool, whose result is `{"goto": "booking_agent", ...}`, or in JavaScript a list.
     """
     to = call.name.removeprefix("transfer_to_")
     if to == call.name or call.arguments:
         return False
     result = call.result.value
+    if is_mapping(result) and is_mapping(output := result.get("output")):  # LangChain.js wraps it
+        result = output
     named: list[object] = [span.agent for span in spans if span.role is Role.AGENT]
-    named += result.values() if is_mapping(result) else ()
+    for value in result.values() if is_mapping(result) else ():
+        named += value if is_sequence(value) else [value]
     return to in [re.sub(r"\W", "_", one.lower()) for one in named if isinstance(one, str)]
 
 
