@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import date, timedelta
 from importlib.util import find_spec
 from typing import Any
@@ -658,3 +659,20 @@ def test_each_value_has_its_place_and_what_came_from_nowhere_its_nearest() -> No
 )
 def test_a_piece_of_a_value_is_not_its_nearest(value: str, said: str) -> None:
     assert "nearest" not in origin(value, said).detailed
+
+
+@pytest.mark.parametrize("clock", [None, date(2026, 2, 25)])
+@pytest.mark.parametrize("said", ["from the 31st on", "by March, next friday or on 9999-12-31", "9" * 400 + " of 5"])
+@pytest.mark.parametrize(
+    "value", ["9999-12-31", "0001-01-01", "\uff10\uff11", "\u00b2\uff15", "9" * 400, "1" + "0" * 500 + "-7"]
+)
+def test_no_value_ends_the_reading(value: str, said: str, clock: date | None) -> None:
+    assert origin(value, said, clock=clock).kind
+
+
+def test_a_long_text_without_spaces_is_read_at_once() -> None:
+    """As long as a letter in Chinese: each piece of it was once looked for."""
+    text = "".join(map(chr, range(0x4E00, 0x4E00 + 4000)))
+    begun = time.process_time()
+    origin(text, text[::-1])
+    assert time.process_time() - begun < 5

@@ -101,6 +101,12 @@ def test_without_a_clock_no_date_is_wrong() -> None:
     assert judged({"$date": "today"}, "soon", when=None) == "fail"
 
 
+@pytest.mark.parametrize("expected", [{"years": -2026}])
+def test_a_day_beyond_the_calendar_is_none(expected: Any) -> None:
+    assert judged({"$date": expected}, "2026-02-26") == "fail"
+    assert judged({"$date": {"days": 1}, "tolerance": "1d"}, "9999-12-31") == "fail"
+
+
 @given(st.datetimes(datetime(1971, 1, 1), datetime(2200, 1, 1)), st.integers(-3000, 3000))
 def test_moving_the_clock_and_the_date_alike_changes_nothing(when: datetime, days: int) -> None:
     at = when.replace(tzinfo=UTC)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence, Set
 from contextlib import suppress
 from itertools import accumulate, islice, pairwise, takewhile
+from math import isfinite
 from operator import itemgetter
 from typing import Generic, TypeVar
 
@@ -94,7 +95,7 @@ class Passage(Struct, frozen=True, gc=False):
 
 def number_key(value: float) -> float:
     """Return what numbers have in common that are one: whole numbers exactly, others up to nine digits."""
-    return float(value) if value == int(value) else float(f"{value:.9g}")
+    return float(value) if not isfinite(value) or value == int(value) else float(f"{value:.9g}")
 
 
 _FoundT = TypeVar("_FoundT", bound=Hashable)

@@ -91,11 +91,12 @@ class Day(NamedTuple):
     day: int
 
     def whole(self) -> date | None:
-        """Return it as a date; none if a part is missing or wrong."""
+        """Return it as a date; none if a part is missing or wrong, or if it stands for no end, as 9999-12-31 does."""
         try:
-            return date(self.year, self.month, self.day)
+            found = date(self.year, self.month, self.day)
         except ValueError:
             return None
+        return found if date.min.year < self.year < date.max.year else None  # days before and after it are dates, too
 
 
 _HOLIDAYS = {

@@ -105,6 +105,7 @@ _LONGEST_PREFIX = 2
 _LONGEST_MOMENT = 40
 _MOST_PLACES, _LONGEST_SAID = 20, 2_000  # messages in which a city is looked for, and characters of each
 _LONGEST_NEAR = 40  # letters of a word that may be a spelling of another
+_LONGEST_NAME = 60  # characters of a name in a script without spaces; each of its pieces is looked for
 _NOT_CERTAIN = (Kind.UNKNOWN, Kind.ASSUMED)
 _OPEN = (Kind.NONE, Kind.ASSUMED)
 _NOWHERE, _TRIVIAL = Origin(Kind.NONE), Origin(Kind.TRIVIAL)
@@ -363,7 +364,7 @@ class OriginFinder:
         """Return where a short number was told as its digits: `four one two`."""
         if not text.isdecimal() or not 1 < len(text) < _LEAST_OF_TELEPHONE:
             return None
-        told = [[_IN_WORDS[digit] for digit in text], *([[*text]] if self._original is not None else ())]
+        told = [[_IN_WORDS[str(int(digit))] for digit in text], *([[*text]] if self._original is not None else ())]
         return next((at for one in told if (at := self._conversation.phrase_at(one, self._end)) is not None), None)
 
     def _code_with_number(self, runs: Sequence[str]) -> int | None:
@@ -411,7 +412,7 @@ class OriginFinder:
         return Origin(Kind.ASSUMED, "a longer name", self._conversation.passage_at(told[0]))
 
     def _longer_unspaced(self, name: str) -> Origin | None:
-        known = self._said_pieces(name)
+        known = self._said_pieces(name) if len(name) <= _LONGEST_NAME else ""
         found = self._unspaced(known) if len(known) > 1 and 2 * len(known) >= len(name) else None
         return None if found is None else Origin(Kind.ASSUMED, "a longer name", found.passage)
 

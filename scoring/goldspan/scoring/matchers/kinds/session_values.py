@@ -346,7 +346,10 @@ class RelativeDate(Struct, Matcher, frozen=True):
             return ZERO
         if earlier is None or not earlier.time:
             return None
-        right = any(self._leads(day, _day_of(earlier.time, zone)) for day, _, zone in found)
+        try:
+            right = any(self._leads(day, _day_of(earlier.time, zone)) for day, _, zone in found)
+        except (OverflowError, ValueError):  # so far away that no calendar has it
+            return ZERO
         return ONE if right else ZERO
 
     def _leads(self, wanted: date, base: date) -> bool:
