@@ -17,7 +17,7 @@ sys.path.append(str(_HERE.parent / "tests"))
 from conformance.findings import Finding, find  # noqa: E402 - only now can it be found
 from conformance.recordings import NAMES  # noqa: E402
 from goldspan.collector_processor.replay.hints import advice_of  # noqa: E402
-from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS  # noqa: E402
+from goldspan.mappers.assembly.framework_tools import PSEUDO_TOOLS  # noqa: E402
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS  # noqa: E402
 from goldspan.mappers.dialects import Dialect  # noqa: E402
 from goldspan.mappers.installed_dialects import built_in_dialects  # noqa: E402

@@ -65,9 +65,7 @@ def compare(
     if traces.names and all(Path(name).suffix in (".yaml", ".yml") for name in traces.names):
         _show_drift(traces.names, as_format)
         return
-    keys = () if by is None or by in _TABLES else _BY.get(by, (by,))
-    if len(traces.names) > 2 or (len(traces.names) == 1 and not keys):
-        raise click.UsageError("expected two sources, or one with --by model, --by version or --by ATTRIBUTE")
+    keys = _keys_of(by, traces.names)
     input_output.refuse_overwriting((("--report", path) for _, path in reports), (*traces.names, *golden_files))
     complaints: list[object] = []
     with input_output.file_errors():
@@ -79,6 +77,14 @@ def compare(
             input_output.write_json(found[0].to_json() if len(runs) == 2 else [one.to_json() for one in found])
         _show(found, reports, color if as_format == "table" else None, verbose=verbose)
         input_output.end(complaints, 0)
+
+
+def _keys_of(by: str | None, sources: Sequence[str]) -> tuple[str, ...]:
+    """Return the attributes that split one source; none for two."""
+    keys = () if by is None or by in _TABLES else _BY.get(by, (by,))
+    if len(sources) > 2 or (len(sources) == 1 and not keys):
+        raise click.UsageError("expected two sources, or one with --by model, --by version or --by ATTRIBUTE")
+    return keys
 
 
 def _show_drift(names: Sequence[str], as_format: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -117,16 +117,26 @@ def review(
         answered = list(_answered([*found.rare, *found.systematic], answers))
         rules = [one for one, answer in answered if answer == "expected"]
         mistakes = [one for one, answer in answered if answer == "wrong"]
-        if mistakes and golden_file is None:
-            raise click.UsageError("--goldens FILE: name the golden set that forbids what is wrong")
-        if rules:
-            write_text(profile_file, _profile_text(reduce(_settled, rules, known)))
-        if mistakes and golden_file is not None:
-            _forbid(golden_file, mistakes)
+        _write(rules, profile_file, known, mistakes, golden_file)
         found_in = {one.argument for one, _ in answered}
         complain(f"{name}: nothing was found in it" for name in answers if name not in found_in)
         complain([f"{counted(len(rules), 'rule')}, {counted(len(mistakes), 'mistake')}"])
         end(files.mistakes, 0)
+
+
+def _write(
+    rules: Iterable[RankedFinding],
+    profile_file: str,
+    known: Profile,
+    mistakes: Sequence[RankedFinding],
+    golden_file: str | None,
+) -> None:
+    if mistakes and golden_file is None:
+        raise click.UsageError("--goldens FILE: name the golden set that forbids what is wrong")
+    if rules:
+        write_text(profile_file, _profile_text(reduce(_settled, rules, known)))
+    if mistakes and golden_file is not None:
+        _forbid(golden_file, mistakes)
 
 
 def _known(file: str) -> Profile:
@@ -181,7 +191,7 @@ def _forbid(file: str, mistakes: Iterable[RankedFinding]) -> None:
     if Path(file).exists():
         write_text(file, GoldenFile(file).forbid(calls))
         return
-    everywhere = [{"session_pattern": "*", "calls": []}]
+    everywhere: list[dict[str, Any]] = [{"session_pattern": "*", "calls": []}]
     write_text(
         file,
         golden_set_text(

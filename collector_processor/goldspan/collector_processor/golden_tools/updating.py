@@ -180,26 +180,32 @@ class GoldenFile:
 
         Raises FileError if the file is written in a way that cannot be changed in place.
         """
-        editing = _Editing(self.file, self.document, self.text if self.suffix in {".yaml", ".yml"} else None)
+        editing = self._editing()
         for position in dict.fromkeys(acceptable.golden for acceptable in accepted):
             changes = [acceptable.change for acceptable in accepted if acceptable.golden == position]
             editing.accept(("goldens", position), changes)
         for golden in added:
             editing.append(("goldens",), golden)
+        return self._edited(editing)
+
+    def _editing(self) -> _Editing:
+        return _Editing(self.file, self.document, self.text if self.suffix in {".yaml", ".yml"} else None)
+
+    def _edited(self, editing: _Editing) -> str:
         return self._rewritten(editing.document) if editing.text is None else editing.text
 
     def forbid(self, calls: Sequence[JsonValue]) -> str:
         """Return the text of the file with these calls behind those that no session may make. Raises as `accept`."""
-        known = self.document.get("forbidden") or []
+        known: list[JsonValue] = self.document.get("forbidden") or []
         more = [call for call in calls if call not in known]
         if not more:
             return self.text
-        editing = _Editing(self.file, self.document, self.text if self.suffix in {".yaml", ".yml"} else None)
+        editing = self._editing()
         if not known:
             editing.make(SetValue(("forbidden",), more))
         for call in more if known else ():
             editing.append(("forbidden",), call)
-        return self._rewritten(editing.document) if editing.text is None else editing.text
+        return self._edited(editing)
 
     def _rewritten(self, document: JsonValue) -> str:
         if self.suffix == ".jsonl":

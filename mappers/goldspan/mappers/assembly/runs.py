@@ -11,7 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.doubts import doubts_of
-from goldspan.mappers.assembly.tool_calls_and_batches import PSEUDO_TOOLS, calls_of
+from goldspan.mappers.assembly.framework_tools import PSEUDO_TOOLS
+from goldspan.mappers.assembly.tool_calls_and_batches import calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, other_lists, time_order
 from goldspan.mappers.assembly.turn_fragments import (
     DEFAULT_SESSION_KEYS,
@@ -376,13 +377,16 @@ def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
         return any(one.start <= fragment.start <= fragment.end <= one.end for one in turn)
     if _ran_within(turn, fragment):
         return True
-    agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
-    only_tools = all(span.role is Role.TOOL for span in fragment.spans) and fragment.spans[0].ref == fragment.root
-    goes_on = (agentless and only_tools) or _runs_what_was_asked(turn, fragment)
+    goes_on = _are_tools_alone(turn, fragment) or _runs_what_was_asked(turn, fragment)
     goes_on = goes_on or (fragment.continues and not _is_told_again(turn, fragment))
     if not goes_on and not _says_nothing_new(turn, fragment):
         return False
     return any(span.model is not None for earlier in turn for span in earlier.spans)
+
+
+def _are_tools_alone(turn: list[Fragment], fragment: Fragment) -> bool:
+    agentless = fragment.agentless and all(earlier.agentless for earlier in turn)
+    return agentless and fragment.spans[0].ref == fragment.root and all(one.role is Role.TOOL for one in fragment.spans)
 
 
 def _runs_what_was_asked(turn: list[Fragment], fragment: Fragment) -> bool:

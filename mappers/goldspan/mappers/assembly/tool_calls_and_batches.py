@@ -18,7 +18,6 @@ told by what ran around it: the second part below.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from goldspan.mappers.assembly.framework_tools import hands_over, is_of_framework
 from goldspan.mappers.assembly.trace_tree import GivenTools, TraceTree, after_unseen_requests, time_order
 from goldspan.mappers.span_facts import (
     SHAPE,
@@ -41,7 +41,7 @@ from goldspan.mappers.span_facts import (
     says_as_texts,
     value_digest,
 )
-from goldspan.scoring.json_values import is_mapping, is_sequence, read_value
+from goldspan.scoring.json_values import is_mapping, read_value
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
 
 # Which tool calls of a turn ran in parallel (R8).
@@ -91,32 +91,6 @@ class Batches:
             for number, batch in enumerate(ordered, start=1)
             for _, call in sorted(self._calls[batch], key=lambda item: item[0])
         )
-
-
-PSEUDO_TOOLS: frozenset[str] = frozenset(
-    {
-        *("transfer_to_agent", "final_answer", "final_result", "handoff"),
-        *("delegate_task_to_member", "delegate_task_to_members", "transfer_task_to_member"),
-        *("Delegate work to coworker", "delegate_work_to_coworker"),
-        *("Ask question to coworker", "ask_question_to_coworker"),
-    }
-)
-"""Tools that frameworks make for themselves, by name; spans that a dialect marks as such need no entry (R5)."""
-_TO_AN_AGENT = frozenset({"transfer_to_agent", "handoff"})
-"""Those of them whose arguments name an agent: a user's own `handoff` may call a person."""
-
-
-def _is_of_framework(call: ToolCall, pseudo_tools: Collection[str]) -> bool:
-    if call.name not in pseudo_tools or call.name not in _TO_AN_AGENT or call.capture is not Capture.CAPTURED:
-        return call.name in pseudo_tools
-    return _names_agent(call.arguments, 4)
-
-
-def _names_agent(arguments: object, depth: int) -> bool:
-    """Say whether an argument is an agent's, in any envelope."""
-    if not is_mapping(arguments) or not depth:
-        return False
-    return any("agent" in key.lower() or _names_agent(inner, depth - 1) for key, inner in arguments.items())
 
 
 @dataclass(slots=True, eq=False)
@@ -187,7 +161,7 @@ def calls_of(
         if execution.tool.pseudo or _is_named_failure(execution.tool):
             continue
         call = _executed_call(execution, given)
-        if _is_of_framework(call, pseudo_tools) or _handed_over(call, spans):
+        if is_of_framework(call, pseudo_tools, spans):
             continue
         if not execution.tool.executed:
             call = _only_requested(call, executed_names, answered)
@@ -197,7 +171,7 @@ def calls_of(
     later = _given_results(spans)
     for ask in _not_executed(unmatched, executions, spans):
         call = _requested_call(ask, given, _nameless_error(ask, later))
-        if _is_of_framework(call, pseudo_tools):
+        if is_of_framework(call, pseudo_tools, spans):
             continue
         call = _only_requested(call, executed_names, answered)
         moment = time_order(ask.model) if requested else (ask.model.end, ask.model.end, ask.model.span_id)
@@ -217,7 +191,7 @@ def _not_executed(
         if request.call_id and ran.get(request.call_id) == request:
             continue
         pseudo = request.pseudo or request.name.startswith("transfer_to_")
-        if not (pseudo and _hands_over(request.name, spans)):
+        if not (pseudo and hands_over(request.name, spans)):
             yield ask
 
 
@@ -231,29 +205,6 @@ def _batches_without_requests(
     unasked = [one.span for one in executions if one.batch is None]
     asked_by = after_unseen_requests(unasked, spans, tree_of)
     return asked_by | overlapping_siblings((span for span in unasked if span.ref not in asked_by), tree_of)
-
-
-def _hands_over(name: str, spans: Iterable[SpanFacts]) -> bool:
-    """Say whether a tool named like a hand-off may name an agent of the turn: a user may have a `transfer_to_human`."""
-    agents = (span.agent for span in spans if span.role is Role.AGENT)
-    return any(agent is None or re.sub(r"\W", "_", agent.lower()) in name.lower() for agent in agents)
-
-
-def _handed_over(call: ToolCall, spans: Iterable[SpanFacts]) -> bool:
-    """Say whether a tool named like a hand-off, which took no arguments, went to an agent: it ran, or the result says.
-
-    LangGraph runs a hand-off as a tool, whose result is `{"goto": "booking_agent", ...}`, or in JavaScript a list.
-    """
-    to = call.name.removeprefix("transfer_to_")
-    if to == call.name or call.arguments:
-        return False
-    result = call.result.value
-    if is_mapping(result) and is_mapping(output := result.get("output")):  # LangChain.js wraps it
-        result = output
-    named: list[object] = [span.agent for span in spans if span.role is Role.AGENT]
-    for value in result.values() if is_mapping(result) else ():
-        named += value if is_sequence(value) else [value]
-    return to in [re.sub(r"\W", "_", one.lower()) for one in named if isinstance(one, str)]
 
 
 def _only_requested(call: ToolCall, executed: Collection[str], answered: Mapping[str, str | None]) -> ToolCall:
@@ -487,19 +438,7 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
                 unmatched.append(ask)
         return unmatched
 
-    by_call_id: dict[str | None, list[_Execution]] = {}
-    for run in executions:
-        by_call_id.setdefault(run.tool.call_id, []).append(run)
-    unmatched: list[_ModelRequest] = []
-    for ask in asked:
-        if ask.request.call_id and (runs := by_call_id.get(ask.request.call_id)):
-            match(ask, runs.pop(0))
-        else:
-            unmatched.append(ask)
-    asked_by_id = {run.tool.call_id: run.asked for run in executions if run.asked is not None}
-    for run in list(free):  # what a framework runs again has the id of the same request
-        if run.tool.call_id and (again := asked_by_id.get(run.tool.call_id)) is not None:
-            match(again, run)
+    unmatched = _match_ids(executions, asked, match)
     if not unmatched:
         return unmatched
     by_arguments: dict[str, deque[_Execution]] = {}
@@ -525,6 +464,29 @@ def _match_requests(executions: list[_Execution], asked: list[_ModelRequest]) ->
             and (ask.until is None or run.span.start < ask.until)
         ),
     )
+
+
+def _match_ids(
+    executions: Sequence[_Execution], asked: Iterable[_ModelRequest], match: Callable[[_ModelRequest, _Execution], None]
+) -> list[_ModelRequest]:
+    """Match by call id, and what a framework runs again to the same request. Return the other requests."""
+    by_call_id: dict[str, deque[_Execution]] = {}
+    for run in executions:
+        if run.tool.call_id:
+            by_call_id.setdefault(run.tool.call_id, deque()).append(run)
+    unmatched: list[_ModelRequest] = []
+    asked_by_id: dict[str, _ModelRequest] = {}
+    for ask in asked:
+        call_id = ask.request.call_id or ""
+        if runs := by_call_id.get(call_id):
+            asked_by_id[call_id] = ask
+            match(ask, runs.popleft())
+        else:
+            unmatched.append(ask)
+    for call_id, ask in asked_by_id.items():
+        for run in by_call_id[call_id]:
+            match(ask, run)
+    return unmatched
 
 
 def _digests_within(arguments: Content) -> Iterator[str]:

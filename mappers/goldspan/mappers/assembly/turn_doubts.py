@@ -102,11 +102,7 @@ def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contr
     root = spans[0] if is_agent(spans[0]) else next(filter(is_agent, spans), None)
     if root is None or sum(map(is_agent, spans)) < 3 or root.context.user_text != NO_CONTENT:  # which reads content
         return
-    two_outermost = tree_of(root).inherited(two_outermost_agents)
-    runs: dict[str, list[SpanFacts]] = {}
-    for span in spans:
-        _, agent = two_outermost(span.span_id) or ("", "")
-        runs.setdefault(agent, []).append(span)
+    runs = _by_inner_agent(spans, tree_of(root))
     if any(span.role is Role.MODEL for span in runs.pop("", ())):
         return
     before: dict[str | None, tuple[SpanFacts, str]] = {}
@@ -117,10 +113,24 @@ def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contr
         if not told and (are_recorded or not run.agent):
             continue
         earlier, was_told = before.setdefault(run.agent, (run, told))
-        is_other = told != was_told if told and was_told else told == was_told
-        if is_other and run is not earlier and earlier.end <= run.start:
+        if run is not earlier and earlier.end <= run.start and _may_differ(told, was_told):
             yield Contradiction("several_agent_runs", DoubtedFact.TURNS, [earlier.ref, run.ref])
             return
+
+
+def _may_differ(told: str, other: str) -> bool:
+    """Say whether two runs were told different things, or nobody knows what either was told."""
+    return told != other if told and other else told == other
+
+
+def _by_inner_agent(spans: Sequence[SpanFacts], tree: TraceTree) -> dict[str, list[SpanFacts]]:
+    """Return the spans by the outermost agent below the root that they are in; "" for none."""
+    two_outermost = tree.inherited(two_outermost_agents)
+    runs: dict[str, list[SpanFacts]] = {}
+    for span in spans:
+        _, agent = two_outermost(span.span_id) or ("", "")
+        runs.setdefault(agent, []).append(span)
+    return runs
 
 
 def of_units(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradiction]:

@@ -6,7 +6,7 @@ Most fragments are a whole turn. Raw SDKs write one trace for each model call, s
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -227,7 +227,7 @@ def _split_at_user_messages(
     for span in spans:
         if span.span_id in copies:
             continue
-        is_inner = span.role is Role.MODEL and in_tool(span.span_id)
+        is_inner = in_tool(span.span_id) if span.role is Role.MODEL else False
         asked = not is_inner and any(earlier.role is Role.MODEL for earlier in outer)
         if asked and _starts_turn(span, current, reversed(outer)):
             pieces.append([])
@@ -237,11 +237,8 @@ def _split_at_user_messages(
             outer.append(span)
         piece_of[span.span_id] = pieces[-1]
         current = span.turn_id or current
-    for span in spans:
-        if span.span_id in copies:
-            piece_of[copies[span.span_id]].append(span)
-    for piece in pieces if copies else ():
-        piece.sort(key=time_order)
+    for span in filter(lambda span: span.span_id in copies, spans):
+        insort(piece_of[copies[span.span_id]], span, key=time_order)
     return [(root if position == 0 else piece[0].span_id, piece) for position, piece in enumerate(pieces)]
 
 
