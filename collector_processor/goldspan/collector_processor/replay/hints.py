@@ -130,14 +130,20 @@ def hints_for_traces(
         yield Hint(**_TEXTS["nothing_recognised"])
     elif not calls and not any(_has_models(turn, writers) for turn in hidden):
         yield Hint(**_TEXTS["no_tool_call"])
-    lacking = chain.from_iterable(turn.calls for turn in turns if not _has_arguments_elsewhere(turn))
-    for (capture, dialect, helps), count in _unknown_arguments(lacking, writers, advisor).items():
-        yield Hint(f"arguments {CAPTURE_WORDS[capture]} in {count} of {len(calls)} calls ({dialect})", helps)
+    yield from _hints_of_arguments(turns, writers, advisor)
     texts = Counter(text for turn in hidden for text in _how_to_see_calls(turn, writers, advisor))
     yield from (Hint(f"no span shows which tools ran in {n} of {len(turns)} turns", text) for text, n in texts.items())
     yield from _hints_of_times(turns, writers)
     yield from _hints_of_doubts(turns)
     yield from _hints_of_ids(sessions, writers, advisor, known=any(found.session for found in shaped))
+
+
+def _hints_of_arguments(turns: Sequence[Turn], writers: Writers, advisor: Advisor) -> Iterator[Hint]:
+    """Yield how to have arguments recorded that are not known, by dialect."""
+    total = sum(len(turn.calls) for turn in turns)
+    lacking = chain.from_iterable(turn.calls for turn in turns if not _has_arguments_elsewhere(turn))
+    for (capture, dialect, helps), count in _unknown_arguments(lacking, writers, advisor).items():
+        yield Hint(f"arguments {CAPTURE_WORDS[capture]} in {count} of {total} calls ({dialect})", helps)
 
 
 def _hints_of_unread_ids(shaped: Sequence[ShapedTools]) -> Iterator[Hint]:
