@@ -393,9 +393,10 @@ def _runs_what_was_asked(turn: list[Fragment], fragment: Fragment) -> bool:
     """Say whether an agent begins with tools, where the turn before ended with a model that asked for some unseen."""
     acts = (Role.TOOL, Role.MODEL)
     first = next((span for span in fragment.spans if span.role in acts), None)
+    if first is None or first.role is not Role.TOOL:  # the rest reads content
+        return False
     last = next((span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role in acts), None)
-    is_asked = last is not None and last.model is not None and last.model.unseen_requests
-    return is_asked and first is not None and first.role is Role.TOOL
+    return last is not None and last.model is not None and last.model.unseen_requests
 
 
 def _first_model(fragment: Fragment) -> SpanFacts | None:

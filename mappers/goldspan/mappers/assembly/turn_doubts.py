@@ -150,11 +150,11 @@ def of_units(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradict
 
 
 def of_resumed_agents(spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:
-    """Doubt a turn of an agent that was given the results of tools, and nothing behind them, if no model tells more."""
+    """Doubt a turn of an agent that was given results of tools and nothing else, if no model tells more."""
     if not spans or not is_agent(spans[0]) or any(span.role is Role.MODEL for span in spans):
         return
     told = read_messages(spans[0].context.messages)
-    if told and told[-1].results:
+    if told and all(one.results for one in told):
         yield Contradiction("begins_with_results", DoubtedFact.TURNS, [spans[0].ref])
 
 

@@ -470,7 +470,7 @@ def _read_distance(
         elif name not in counts:
             reader.mistake((*inside, name), f"unknown field: expected {', '.join(_UNITS)} or time")
         elif not isinstance(number, int) or isinstance(number, bool) or abs(number) > 10_000:
-            reader.mistake((*inside, name), f"found {shown(number)}, expected a whole number")
+            reader.mistake((*inside, name), f"found {shown(number)}, expected a whole number of at most 10,000")
         else:
             counts[name] = number
     return counts, time, zone
