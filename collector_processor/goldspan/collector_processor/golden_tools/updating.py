@@ -188,12 +188,6 @@ class GoldenFile:
             editing.append(("goldens",), golden)
         return self._edited(editing)
 
-    def _editing(self) -> _Editing:
-        return _Editing(self.file, self.document, self.text if self.suffix in {".yaml", ".yml"} else None)
-
-    def _edited(self, editing: _Editing) -> str:
-        return self._rewritten(editing.document) if editing.text is None else editing.text
-
     def forbid(self, calls: Sequence[JsonValue]) -> str:
         """Return the text of the file with these calls behind those that no session may make. Raises as `accept`."""
         known: list[JsonValue] = self.document.get("forbidden") or []
@@ -206,6 +200,12 @@ class GoldenFile:
         for call in more if known else ():
             editing.append(("forbidden",), call)
         return self._edited(editing)
+
+    def _editing(self) -> _Editing:
+        return _Editing(self.file, self.document, self.text if self.suffix in {".yaml", ".yml"} else None)
+
+    def _edited(self, editing: _Editing) -> str:
+        return self._rewritten(editing.document) if editing.text is None else editing.text
 
     def _rewritten(self, document: JsonValue) -> str:
         if self.suffix == ".jsonl":

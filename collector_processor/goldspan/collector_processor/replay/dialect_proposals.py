@@ -10,7 +10,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -182,7 +181,6 @@ _IMPORTED = {
 }
 """What a dialect imports, and what in its source uses that."""
 _BETWEEN = " :./"  # marks between the words of a span's name
-_REPR = re.compile(r"\{'|\w+\(")
 _LONGEST_KIND = 40
 _MOST_KINDS = 3
 
@@ -224,7 +222,6 @@ def proposal(found: Sequence[ShapedTools], views: Iterable[SpanView], name: str 
     tables = _rendered(
         "proposed_dialect.py.jinja",
         tables=list(zip(found, marks, names, tool_names, strict=True)),
-        is_repr=partial(_is_repr, spans),
     )
     tools = sum(len(one.spans) for one in found)
     about = f'"""Reads tool calls that goldspan does not know. Proposed from {counted(tools, "span")}: check it."""'
@@ -332,12 +329,6 @@ def _is_quoted(found: ShapedTools, spans: Mapping[SpanRef, SpanView]) -> bool:
     place = found.name
     values = (spans[ref].attributes.get(place.key) for ref in found.spans if place is not None and ref in spans)
     return any(isinstance(value, str) and value[:1] == '"' for value in values)
-
-
-def _is_repr(spans: Mapping[SpanRef, SpanView], place: ValuePlace, found: ShapedTools) -> bool:
-    """Say whether a value is written as Python writes it."""
-    values = (spans[ref].attributes.get(place.key) for ref in found.spans if ref in spans)
-    return any(isinstance(value, str) and _REPR.match(value) is not None for value in values)
 
 
 def _literal(value: str | int) -> str:
