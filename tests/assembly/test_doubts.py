@@ -348,6 +348,24 @@ class TestTurns:
         assert doubts(one, other.changed(start=one.start), work, context=above) == {}, "they worked side by side"
         assert doubts(one, other, work, speaking("m", 0.5), context=above) == {}, "the agent above asked for them"
 
+    def test_all_that_ran_beside_the_runs_of_an_agent(self) -> None:
+        one, other = told("a1", 1, None), told("a2", 5, None)
+        work = [speaking("m", 2), ran("b", 3, "f", X, None), speaking("n", 6), ran("d", 7, "f", Y, None)]
+        assert "ran_beside_agents" in doubts(one, other, *work)
+        assert "ran_beside_agents" not in doubts(one, other.changed(agent="clerk"), *work), "work was handed on"
+        assert "ran_beside_agents" not in doubts(one, other, *work, speaking("o", 9)), "the agent above works, too"
+        resumed = [*work[:2], speaking("n", 6, continues=True), work[3]]
+        assert "ran_beside_agents" not in doubts(one, other, *resumed)
+        assert "ran_beside_agents" not in doubts(one, other, *work[:2], speaking("n", 6, "a2"), work[3])
+
+    @pytest.mark.parametrize(
+        ("name", "later", "doubted"), [("handoff", 0, True), ("handoff", 5, False), ("f", 0, False)]
+    )
+    def test_a_turn_that_ends_with_a_hand_off(self, name: str, later: int, *, doubted: bool) -> None:
+        handed = speaking("m", 2, requests=asks((name, {"agent_name": "desk"}, "c1")))
+        taken = [speaking("n", later)] if later else []
+        assert ("ends_with_hand_off" in doubts(handed, *taken)) is doubted
+
     def test_one_agent_that_ran_twice_where_nothing_tells_what_it_was_told(self) -> None:
         one, other = told("a1", 1, None), told("a2", 5, None)
         assert set(doubts(one, other)) == {"several_agent_runs"}
@@ -505,6 +523,17 @@ class TestFailures:
         assert failures(self.FIRST, own_error(later)) == {"f", "g"}
         assert doubts(self.FIRST, own_error(later)) == {}
 
+    def test_a_text_where_the_tool_gave_objects_beside_a_status_that_was_copied(self) -> None:
+        def gave(span: str, start: float, result: object) -> SpanFacts:
+            facts = {"result": captured(result)}
+            evidence = {**self.STATUS, "failed": False}
+            return ran(span, start, "g", Y, span, error="no table", evidence=evidence, facts=facts)
+
+        booked = gave("c", 7, {"id": 7})
+        assert doubts(self.FIRST, gave("b", 5, "that is full"), booked) == {"result_is_error": ("g",)}
+        assert doubts(self.FIRST, gave("b", 5, {"id": 6}), booked) == {}
+        assert doubts(self.FIRST, gave("b", 5, "that is full"), gave("c", 7, "booked")) == {}
+
     def test_a_status_that_was_copied_from_a_call_that_names_its_error(self) -> None:
         later = ran("b", 5, "g", Y, "c2", error="no table", evidence=self.STATUS)
         assert failures(own_error(self.FIRST), later) == {"f"}
@@ -565,3 +594,17 @@ def test_a_call_that_ran_while_one_of_its_tool_ran_in_another_trace() -> None:
     inner = elsewhere(ran("b", 3, "f", None, None, end=4))
     assert "read_twice" in doubts(speaks, outer, inner)
     assert "read_twice" not in doubts(speaks, outer, inner.changed(start=10 * SECOND, end=11 * SECOND))
+
+
+def test_a_call_that_ran_while_one_of_its_tool_ran_in_another_turn() -> None:
+    def turn(trace: str, start: float, end: float, args: Mapping[str, Any] | None) -> list[SpanFacts]:
+        span = tool(trace, "a", "r", name="f", args=args, start=start, end=end)
+        return [agent(trace, "r", start=start, end=end, session="s"), span]
+
+    def second(*records: SpanFacts) -> list[str]:
+        [session] = assemble([*turn("t1", 0, 9, X), *records])
+        return [one.code for one in session.turns[1].doubts]
+
+    assert second(*turn("t2", 2, 4, None)) == ["read_twice"]
+    assert second(*turn("t2", 2, 4, Y)) == [], "it says more"
+    assert second(*turn("t2", 10, 12, None)) == []

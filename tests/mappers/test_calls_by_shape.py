@@ -163,3 +163,14 @@ def test_pieces_of_an_answer_are_no_models_of_their_own() -> None:
         ("c1", False, 1),
         ("c2", False, 1),
     ]
+
+
+@pytest.mark.parametrize(("name", "told"), [("get_weather.tool", True), ("fetch.tool", False)])
+def test_an_execution_without_arguments_has_those_of_the_one_span_below_it_with_its_name(
+    name: str, *, told: bool
+) -> None:
+    called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
+    outer = Span(called, name="execute_tool get_weather", span_id="a" * 16, end=9_000)
+    inner = Span({"app.input": TEXT, "error.type": "late"}, name=name, span_id="b" * 16, parent_id=outer.span_id)
+    [session] = assemble(map(DialectRegistry().read, (outer, inner)))
+    assert [(call.arguments, call.error) for call in session.calls] == [(PARIS, "late") if told else (None, None)]

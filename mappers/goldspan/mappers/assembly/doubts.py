@@ -24,6 +24,8 @@ from goldspan.mappers.assembly.turn_doubts import (
     TreeOf,
     of_agent_runs,
     of_conversations,
+    of_flat_agents,
+    of_hand_offs,
     of_resumed_agents,
     of_session,
     of_silent_agents,
@@ -41,7 +43,7 @@ from goldspan.mappers.span_facts import (
     ToolRequest,
     value_digest,
 )
-from goldspan.scoring.json_values import is_mapping
+from goldspan.scoring.json_values import is_mapping, may_be_object
 from goldspan.scoring.patterns import regex
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Doubt, DoubtedFact, SpanRef, ToolCall
 
@@ -76,6 +78,8 @@ def doubts_of(
     if not one_turn_id:
         found += of_turns(models, tree_of, alone=alone)
         found += of_agent_runs(spans, tree_of)
+        found += of_flat_agents(spans, tree_of)
+        found += of_hand_offs(spans)
         found += of_resumed_agents(spans)
         found += of_conversations(models, tree_of)
         found += of_units(spans, tree_of)
@@ -112,6 +116,7 @@ def _of_calls(
     yield from _of_batches(calls, by_id, telling)
     yield from _of_order(calls, by_id, models)
     yield from _of_failures(calls, executed, models)
+    yield from _of_denied_failures(calls, executed)
 
 
 def _executed(spans: Sequence[SpanFacts]) -> dict[SpanRef, SpanFacts]:
@@ -533,6 +538,23 @@ def _of_failures(
                 yield Contradiction("result_is_error", DoubtedFact.FAILURE, says, [call.name])
         elif not seen and only_status_failed(own):
             yield Contradiction("failed_with_result", DoubtedFact.FAILURE, [one.ref for one in own], [call.name])
+
+
+def _of_denied_failures(calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFacts]) -> Iterator[Contradiction]:
+    """Doubt a success with an error's status that another call has, too, if it gave a text where the tool gave objects.
+
+    A status that was copied to all later spans hides that one of these failed as well.
+    """
+    own = ((call, executed[ref]) for call in calls if call.error is None for ref in call.evidence if ref in executed)
+    denied = [(call, span) for call, span in own if not call.requested and span.evidence.status]
+    gave_objects = {call.name for call in calls if denied and not _is_text(call.result.value)}
+    for call, span in denied:
+        if call.name in gave_objects and _is_text(call.result.value):
+            yield Contradiction("result_is_error", DoubtedFact.FAILURE, [span.ref], [call.name])
+
+
+def _is_text(result: object) -> bool:
+    return not is_mapping(result) and not (isinstance(result, str) and may_be_object(result))
 
 
 def _naming_error(spans: Sequence[SpanFacts]) -> Iterator[SpanRef]:

@@ -18,7 +18,7 @@ PSEUDO_TOOLS: frozenset[str] = frozenset(
     }
 )
 """Tools that frameworks make for themselves, by name; spans that a dialect marks as such need no entry (R5)."""
-_TO_AN_AGENT = frozenset({"transfer_to_agent", "handoff"})
+TO_AN_AGENT = frozenset({"transfer_to_agent", "handoff"})
 """Those of them whose arguments name an agent: a user's own `handoff` may call a person."""
 
 
@@ -28,7 +28,7 @@ def is_of_framework(call: ToolCall, pseudo_tools: Collection[str], spans: Iterab
 
 
 def _is_pseudo(call: ToolCall, pseudo_tools: Collection[str]) -> bool:
-    if call.name not in pseudo_tools or call.name not in _TO_AN_AGENT or call.capture is not Capture.CAPTURED:
+    if call.name not in pseudo_tools or call.name not in TO_AN_AGENT or call.capture is not Capture.CAPTURED:
         return call.name in pseudo_tools
     return _names_agent(call.arguments, 4)
 

@@ -171,6 +171,9 @@ def _is_agent_alone(joined: _JoinedTurn) -> bool:
     return not any(span.hides_calls or span.model is not None or span.tool is not None for span in spans)
 
 
+_MOST_AROUND = 8  # turns that are looked at for a call that another ran in
+
+
 class _Marks:
     """What the turns of a run asked for and ran: a later turn may have the other half of a call, or a called agent."""
 
@@ -178,11 +181,13 @@ class _Marks:
         self._first: dict[tuple[str, str, str], int] = {}
         """By kind, id or arguments, and tool, the place of the first turn that has it."""
         self._ends: list[int] = []
+        self._calls: list[list[ToolCall]] = []
 
     def keep(self, turns: int) -> None:
         """Forget all but the first so many turns."""
         while len(self._ends) > turns:
             self._ends.pop()
+            self._calls.pop()
             while self._first and next(reversed(self._first.values())) >= len(self._ends):
                 self._first.popitem()
 
@@ -190,7 +195,7 @@ class _Marks:
         """Note the next turn, and return it: in doubt where the execution of a request is in another turn."""
         calls = [call for call in turn.calls if not call.rejected]
         apart = [call for call in calls if self._is_of_another(call, turn)]
-        again = [call for call in calls if call.call_id and not call.requested and _as_it_ran(call) in self._first]
+        again = [call for call in calls if self._ran_before(call)]
         found = (("ran_in_another_turn", apart), ("read_twice", again))
         doubts = [_doubt(code, DoubtedFact.CALLS, doubted) for code, doubted in found if doubted]
         caller = self._first.get(("calls", "", turn.agent or ""))
@@ -203,7 +208,19 @@ class _Marks:
             for key in _halves(call):
                 self._first.setdefault(key, place)
         self._ends.append(turn.end)
+        self._calls.append(calls)
         return replace(turn, doubts=tuple(sorted((*turn.doubts, *doubts)))) if doubts else turn
+
+    def _ran_before(self, call: ToolCall) -> bool:
+        """Say whether another turn has this call: it has its id, or this one ran within it and says nothing more."""
+        if call.requested:
+            return False
+        if call.call_id and _as_it_ran(call) in self._first:
+            return True
+        if call.capture is not Capture.NOT_CAPTURED:
+            return False
+        around = (one for one in chain.from_iterable(self._calls[-_MOST_AROUND:]) if not one.requested)
+        return any(one.name == call.name and one.start <= call.start and call.end <= one.end for one in around)
 
     def _is_of_another(self, call: ToolCall, turn: Turn) -> bool:
         """Say whether another turn has the other half of a call; or, before it ended, the same request."""

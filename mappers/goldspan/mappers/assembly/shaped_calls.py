@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeGuard
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.trace_tree import time_order
-from goldspan.mappers.carrying_keys import is_tool_name, tool_in
+from goldspan.mappers.carrying_keys import is_tool_name, tool_in, words_of
 from goldspan.mappers.span_facts import (
     SHAPE,
     LazySpanFacts,
@@ -42,6 +42,7 @@ from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, ToolCall
 
 _MOST_ANCESTORS = 64
+_AGENT_NAME = frozenset({"agent", "name"})
 
 
 def with_shapes(spans: Mapping[str, SpanFacts]) -> Mapping[str, SpanFacts]:
@@ -88,6 +89,12 @@ class LaterShapes:
 
 def _is_unread(span: SpanFacts) -> TypeGuard[LazySpanFacts]:
     return isinstance(span, LazySpanFacts) and span.role is not None and not span.is_read
+
+
+def _as_agent(span: SpanFacts, look: SpanLook) -> SpanFacts:
+    """Return a span as an agent's, with its name and what it was told."""
+    agent = next((text for place, text in look.texts if words_of(place.key) >= _AGENT_NAME), None)
+    return span.changed(role=Role.AGENT, dialect=SHAPE, agent=agent, model=None, context=look.context)
 
 
 class Places(NamedTuple):
@@ -218,7 +225,7 @@ class _ShapeReading:
             mute = model is not None and model.without_output and not model.unseen_requests
             around = any(span.start < at < span.end for at in started)
             if around and span_id in self._of_agents:
-                self.agents[span_id] = self.models.pop(span_id).changed(role=Role.AGENT, model=None)
+                self.agents[span_id] = _as_agent(self.models.pop(span_id), self._looks[span_id])
             elif mute and around:
                 del self.models[span_id]
             elif around and model is not None and model.new_user_message is False:
@@ -236,7 +243,7 @@ class _ShapeReading:
             look = self._looks.get(above.span_id)
             of_agent = look is not None and (look.of_agent or (alone and look.of_transcript))
             if above.role is None and look is not None and of_agent and above.span_id not in self.models:
-                self.agents[above.span_id] = above.changed(role=Role.AGENT, dialect=SHAPE, context=look.context)
+                self.agents[above.span_id] = _as_agent(above, look)
 
     # Models.
 
@@ -312,14 +319,33 @@ class _ShapeReading:
     # Executions.
 
     def _complete(self, tools: Sequence[SpanFacts]) -> None:
-        """Give executions that a table read without arguments what stands on the span all the same."""
+        """Give executions that a table read without arguments what stands on the span all the same.
+
+        Or on the one below it that is named after the tool, as where a framework and its client both write one.
+        """
         for span in tools:
             look, tool = self._looks.get(span.span_id), span.tool
             if look is None or tool is None or tool.arguments.capture is not Capture.NOT_CAPTURED or "(" in tool.name:
                 continue
-            if look.own is not None and look.own[1].capture is Capture.CAPTURED:
-                own = _tool(look, tool.name, look.own[1], None)
-                self.calls[span.span_id] = span.changed(tool=joined_tool((tool, own)))
+            captured = look.own if look.own is not None and look.own[1].capture is Capture.CAPTURED else None
+            own = [] if captured is None else [_tool(look, tool.name, captured[1], None)]
+            if own or (own := self._named_below(span, tool.name)):
+                self.calls[span.span_id] = span.changed(tool=joined_tool((tool, *own)))
+
+    def _named_below(self, span: SpanFacts, name: str) -> list[ToolFacts]:
+        """Return what the only span below an execution says that no table reads, if its name is the tool's."""
+        below = self._children.get(span.span_id, ())
+        look = self._looks.get(below[0].span_id) if len(below) == 1 and below[0].role is None else None
+        if look is None or tool_in(look.name) != name:
+            return []
+        return [_tool(look, name, NO_CONTENT if look.own is None else look.own[1], None)]
+
+    @cached_property
+    def _children(self) -> Mapping[str, Sequence[SpanFacts]]:
+        children: dict[str, list[SpanFacts]] = defaultdict(list)
+        for span in self._spans.values():
+            children[span.parent_id].append(span)
+        return children
 
     def _may_be_call(self, span: SpanFacts) -> bool:
         look = self._looks.get(span.span_id)

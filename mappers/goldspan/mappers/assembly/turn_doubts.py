@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, runner_of, two_outermost_agents
+from goldspan.mappers.assembly.framework_tools import TO_AN_AGENT
+from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, runner_of, time_order, two_outermost_agents
 from goldspan.mappers.assembly.turn_fragments import is_injected
 from goldspan.mappers.span_facts import SHAPE, Role, SpanEvidence, SpanFacts, value_digest
 from goldspan.scoring.json_values import is_mapping
@@ -116,6 +117,35 @@ def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contr
         if run is not earlier and earlier.end <= run.start and _may_differ(told, was_told):
             yield Contradiction("several_agent_runs", DoubtedFact.TURNS, [earlier.ref, run.ref])
             return
+
+
+def of_flat_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradiction]:
+    """Doubt a turn all of which ran during runs of one agent with nothing below them: each may be a turn.
+
+    A sub-agent whose inside is not recorded runs while its caller's models do not. A run may as well be resumed.
+    """
+    agents = [span for span in spans if is_agent(span)]
+    if len(agents) < 2:
+        return
+    above = {next((one.ref for one in tree_of(span).recognised_above(span.span_id)), None) for span in spans}
+    empty = [span for span in agents if span.ref not in above]
+    for earlier, later in pairwise(empty):
+        if earlier.end > later.start or earlier.agent != later.agent:
+            return
+    ran = [span for span in spans if span.role is not Role.AGENT]
+    runs = [[span for span in ran if one.start <= span.start <= one.end] for one in empty]
+    if sum(map(len, runs)) == len(ran) and sum(bool(run and not run[0].evidence.continues) for run in runs) > 1:
+        yield Contradiction("ran_beside_agents", DoubtedFact.TURNS, [one.ref for one in empty])
+
+
+def of_hand_offs(spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:
+    """Doubt a turn that ends where its model handed over to an agent: what that did is part of it, and elsewhere."""
+    last = max((span for span in spans if span.role is Role.MODEL), key=time_order, default=None)
+    asked = () if last is None else last.evidence.requests
+    if last is None or not asked or not all(one.name in TO_AN_AGENT for one in asked):
+        return
+    if not any(span.start > last.end and span.role in (Role.MODEL, Role.AGENT) for span in spans):
+        yield Contradiction("ends_with_hand_off", DoubtedFact.TURNS, [last.ref])
 
 
 def _may_differ(told: str, other: str) -> bool:
