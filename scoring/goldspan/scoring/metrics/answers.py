@@ -28,9 +28,9 @@ from goldspan.scoring.verdict import MetricScore, Range, Reason
 
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _VALUES = regex(
-    r"(?P<mail>[\w.+-]+@[\w-]+\.[\w.-]*\w)"
+    r"(?P<mail>(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w)"
     rf"|(?P<date>\b\d{{4}}-\d\d-\d\d\b|\b(?:{_MONTHS})[a-z]*\.? \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?)"
-    r"|(?P<id>#?\b(?=[\w-]*[A-Za-z_])(?=[\w-]*\d)(?!\d+(?:st|nd|rd|th|[a-z]{1,3}|-[A-Za-z-]+)\b)[\w-]{4,}\b)"
+    r"|(?P<id>#?\b(?=[\w-]{0,99}[A-Za-z_])(?=[\w-]{0,99}\d)(?!\d+(?:st|nd|rd|th|[a-z]{1,3}|-[A-Za-z-]+)\b)[\w-]{4,}\b)"
     r"|(?P<number>(?<![\w.#:/-])[$€£¥]?\d(?:[\d,]*\d)?(?:\.\d+)?(?![\w:/-]|\.\d))"
     r"|(?P<name>(?<=[a-z,;] )[A-Z][a-z]+(?: [A-Z][a-z]+)+)"
 )
