@@ -9,7 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly import assemble
-from goldspan.mappers.span_facts import LogFacts, ModelFacts, SpanFacts, ToolFacts, ToolRequest
+from goldspan.mappers.span_facts import (
+    LogFacts,
+    ModelFacts,
+    ResultEvidence,
+    SpanEvidence,
+    SpanFacts,
+    ToolFacts,
+    ToolRequest,
+)
 from goldspan.scoring.sessions import Capture, Content, ToolCall
 from rigs.span_facts import agent, captured, model, plain, tool
 
@@ -152,6 +160,13 @@ class TestRequestsAndExecutions:
             run("x", 3, "f", {"x": 1}, "c2"),
         )
         assert [(call.rejected, call.error) for call in found] == [(False, "error"), (False, None)]
+
+    @pytest.mark.parametrize("call_id", ["c1", None])
+    def test_a_result_without_an_id_says_by_its_place_that_a_request_failed(self, call_id: str | None) -> None:
+        shown = SpanEvidence(results=(ResultEvidence(None, failed=False), ResultEvidence(None, failed=True)))
+        asked = asking("m1", 1, ("f", {"x": 1}, call_id), ("g", {}, call_id and "c2"))
+        found = calls(asked, asking("m2", 2, evidence=shown))
+        assert [(call.name, call.error) for call in found] == [("f", None), ("g", "error")]
 
     def test_model_spans_nested_in_each_other_speak_once(self) -> None:
         outer = asking("m", 1, ("f", {"x": 1}, "c"))
@@ -303,6 +318,12 @@ class TestBatches:
             run("c", 5, "c", {}),
         )
         assert [(call.name, call.batch) for call in found] == list(zip("abc", batches, strict=True))
+
+    def test_a_tool_may_begin_with_the_model_that_was_given_its_result(self) -> None:
+        """OpenTelemetry for JavaScript begins spans on whole milliseconds."""
+        given = model("t", "n", "root", unseen=True, start=2, end=3)
+        found = calls(asking("m", 1, unseen=True), run("a", 2, "a", {}, end=2.1), given, run("b", 4, "b", {}))
+        assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 2)]
 
     def test_a_tool_that_ran_before_every_model_was_asked_for_by_none(self) -> None:
         found = calls(run("a", 0.5, "a", {}), asking("m", 2, unseen=True), run("b", 3, "b", {}), run("c", 4, "c", {}))

@@ -209,6 +209,7 @@ class TestCalls:
         outer, inner = ran("a", 2, "f", X, None, end=4), ran("b", 2.5, "f", None, None, end=3)
         assert doubts(outer, inner) == {"read_twice": ("f",)}
         assert doubts(outer, ran("b", 2.5, "f", Y, None, end=3)) == {}
+        assert doubts(ran("a", 2, "f", X, "c1", end=4), ran("b", 2.5, "f", X, "c2", end=3)) == {}, "ids tell them apart"
         assert doubts(outer, ran("b", 5, "f", None, None)) == {}
 
     def test_a_request_on_a_span_of_its_own_and_its_execution_are_one_call(self) -> None:

@@ -84,11 +84,12 @@ def test_a_model_that_asked_unseen_hides_calls_unless_executions_show_them(execu
     ],
     ids=["no tool ran in between", "another loop", "the same call", "a tool ran in between"],
 )
-def test_a_request_that_no_execution_follows_hides_calls(second: dict[str, Any], visible: bool) -> None:
-    """Traceloop's SDK for JavaScript writes no span for a tool that throws."""
+@pytest.mark.parametrize("told", ["unseen", "silent"])
+def test_a_request_that_no_execution_follows_hides_calls(second: dict[str, Any], visible: bool, told: str) -> None:
+    """Traceloop's SDK for JavaScript writes no span for a tool that throws, and of Bedrock's models nothing at all."""
     records = [
         agent("t", "root", end=20),
-        model("t", "m1", "root", unseen=True, start=1, end=2),
+        model("t", "m1", "root", unseen=told == "unseen", silent=told == "silent", start=1, end=2),
         model("t", "m2", second.get("parent", "root"), start=second["start"], end=second["end"]),
         tool("t", "x", "root", name="f", start=6, end=7),
         model("t", "m3", "root", start=12, end=13),

@@ -69,6 +69,7 @@ SHAPES: dict[str, Any] = {
     "Gemini": {
         "content": {"role": "model", "parts": [{"function_call": {"id": "c-1", "name": "get_weather", "args": PARIS}}]}
     },
+    "Gemini, as Rust writes it": {"role": "model", "parts": [{"name": "get_weather", "args": PARIS, "id": "c-1"}]},
     "Vercel": [
         {"toolCallType": "function", "toolCallId": "c-1", "toolName": "get_weather", "input": '{"city":"Paris"}'}
     ],
@@ -184,6 +185,7 @@ def test_only_what_follows_the_models_last_message_counts() -> None:
         {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "c", "output": {"type": "error-text"}}]},
         {"type": "tool", "tool_call_id": "c", "status": "error", "content": "no"},
         {"role": "tool", "content": [{"tool_call_result": {"origin": {"id": "c"}, "error": True}}]},
+        {"role": "function", "parts": [{"functionResponse": {"name": "f", "response": {"error": "no"}}, "id": "c"}]},
     ],
 )
 def test_answers_that_are_errors(failed: Any) -> None:

@@ -166,6 +166,18 @@ def test_errors_are_told_by_their_message_where_the_type_says_little() -> None:
     assert (tool(mastra).error, tool(typed).error) == ("x", "TimeoutError")
 
 
+@pytest.mark.parametrize("operation", ["invoke_graph", "invoke_swarm"])
+def test_several_agents_of_strands_for_javascript_are_one_turn(operation: str) -> None:
+    assert read({"gen_ai.operation.name": operation, "gen_ai.system": "strands-agents"}).role is Role.AGENT
+
+
+def test_a_model_of_bedrock_by_traceloop_says_nothing() -> None:
+    scope = "@traceloop/instrumentation-bedrock"
+    facts = read({"gen_ai.request.model": "m", "gen_ai.provider.name": "aws.bedrock"}, scope_name=scope).model
+    assert facts is not None
+    assert facts.silent
+
+
 def test_axiom_names_arguments_and_results_in_its_own_way() -> None:
     named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f", "gen_ai.tool.message": '["A1"]'}
     found = tool({**named, "gen_ai.tool.arguments": "{}"})

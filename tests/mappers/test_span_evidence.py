@@ -71,6 +71,9 @@ def test_a_request_may_be_the_text_of_a_message_that_has_its_id() -> None:
 def test_a_message_with_a_role_alone_is_no_answer(content: str, answers: bool) -> None:
     said = {"x.completion.0.role": "assistant", **({"x.completion.0.content": content} if content else {})}
     assert evidence(said).answers is answers
+    parts = [{"type": "text", "content": content}] if content else []
+    ended = {"role": "assistant", "parts": parts, "finish_reason": "completed"}
+    assert evidence({"gen_ai.output.messages": json.dumps([ended])}).answers is answers
 
 
 @pytest.mark.parametrize(("text", "may_be_user"), [("And tomorrow?", True), ('{"temperature": 21.5}', False)])

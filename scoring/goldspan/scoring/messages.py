@@ -417,7 +417,8 @@ def _kind(part: Mapping[str, Any]) -> str:
 
 
 def _is_bare_request(value: Mapping[str, Any]) -> bool:
-    return "tool.name" in value and "tool.args" in value
+    has_id = "id" in value and "name" in value  # Sentry lists requests without ids twice
+    return (has_id and is_mapping(value.get("args"))) or ("tool.name" in value and "tool.args" in value)
 
 
 @lru_cache(256)
@@ -498,8 +499,15 @@ def _results(
     message: Mapping[str, Any], role: str, parts: Sequence[Mapping[str, Any]], kinds: Sequence[str]
 ) -> tuple[MessageResult, ...]:
     if _ANSWER in kinds:
-        return tuple([_result(_opened(part)) for part, kind in zip(parts, kinds, strict=True) if kind == _ANSWER])
+        return tuple([_answer(part) for part, kind in zip(parts, kinds, strict=True) if kind == _ANSWER])
     return (_result(message),) if role == "tool" else ()
+
+
+def _answer(part: Mapping[str, Any]) -> MessageResult:
+    """Read a result that a part wraps; Gemini's API says that one under `error` alone is a failure."""
+    result, wrapped = _result(_opened(part)), part.get("functionResponse") or part.get("function_response")
+    told = wrapped.get("response") if is_mapping(wrapped) else None
+    return replace(result, failed=True) if is_mapping(told) and tuple(told) == ("error",) else result
 
 
 _RESULTS = ("response", "result", "output", "content", "_content", "tool_output", "parts", "text")

@@ -387,7 +387,7 @@ def _calls_around(calls: Sequence[ToolCall]) -> dict[SpanRef, ToolCall]:
 
 
 def _ran_within(inner: ToolCall, outer: ToolCall) -> bool:
-    if inner.span is None or outer.span is None:
+    if inner.span is None or outer.span is None or (inner.call_id and outer.call_id and inner.call_id != outer.call_id):
         return False
     apart = inner.span.trace_id != outer.span.trace_id or (inner.start, inner.end) != (outer.start, outer.end)
     return apart and outer.start <= inner.start <= inner.end <= outer.end

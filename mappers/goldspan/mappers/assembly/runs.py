@@ -669,15 +669,16 @@ def _lost(spans: Sequence[SpanFacts]) -> bool:
 
 
 def _is_called_again(siblings: Sequence[SpanFacts]) -> bool:
-    """Return whether one of these models requested tools, and the next was called before any tool ran."""
+    """Return whether one of these models requested tools, or may have, and the next was called before any tool ran."""
     runs = [span.start for span in siblings if _ran(span)]
     models = [span for span in siblings if span.model is not None]
     starts = [span.start for span in models]
     for span in models if runs else ():
         later = bisect_left(starts, span.end)
-        if span.model is not None and span.model.unseen_requests and later < len(starts):
+        asked = span.model is not None and (span.model.unseen_requests or span.model.silent)
+        if asked and span.evidence.status is None and later < len(starts):
             first = bisect_left(runs, span.start)
-            if first == len(runs) or runs[first] >= starts[later]:
+            if first == len(runs) or runs[first] > starts[later]:
                 return True
     return False
 

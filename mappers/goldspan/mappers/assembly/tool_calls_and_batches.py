@@ -170,7 +170,7 @@ def calls_of(
         batches.add(batch, time_order(first), execution.position, call)
     later = _given_results(spans)
     for ask in _not_executed(unmatched, executions, spans):
-        call = _requested_call(ask, given, _nameless_error(ask, later))
+        call = _requested_call(ask, given, _nameless_error(ask, later, executions))
         if is_of_framework(call, pseudo_tools, spans):
             continue
         call = _only_requested(call, executed_names, answered)
@@ -647,14 +647,20 @@ def _given_results(spans: Iterable[SpanFacts]) -> list[SpanFacts]:
     return [span for span in spans if span.role is Role.MODEL and span.evidence.results]
 
 
-def _nameless_error(ask: _ModelRequest, later: Sequence[SpanFacts]) -> str | None:
-    """Say whether a call without an id failed: by the place of its result among those the next model was given."""
+def _nameless_error(ask: _ModelRequest, later: Sequence[SpanFacts], executions: Iterable[_Execution]) -> str | None:
+    """Say whether a call failed whose result has no id: by its place among the results the next model was given.
+
+    If just that was executed and failed, the result is of that call: several spans may repeat its request.
+    """
     model, following = ask.model, bisect_left(later, ask.model.end, key=attrgetter("start"))
-    if ask.request.call_id or model.model is None or following == len(later):
+    if model.model is None or following == len(later):
         return None
     results = later[following].evidence.results
     is_known = len(results) == len(model.model.requests) and not any(one.call_id for one in results)
-    return "error" if is_known and results[ask.position].failed else None
+    if not is_known or not results[ask.position].failed:
+        return None
+    ran = ((one.tool.name, one.tool.arguments) for one in executions if one.tool.error)
+    return None if (ask.request.name, ask.request.arguments) in ran else "error"
 
 
 def _requested_call(ask: _ModelRequest, given: GivenTools, error: str | None) -> ToolCall:

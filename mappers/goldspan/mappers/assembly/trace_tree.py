@@ -250,7 +250,8 @@ def after_unseen_requests(
 ) -> dict[SpanRef, SpanRef]:
     """Return the model call that requested each execution, if the latest one of its agent may have asked unseen (R8).
 
-    A nested agent's executions and model calls are below the tool or agent that runs it.
+    A nested agent's executions and model calls are below the tool or agent that runs it. OpenTelemetry for JavaScript
+    begins spans on whole milliseconds, so that a tool may begin with the model call that was given its result.
     """
     models: dict[SpanRef | None, list[SpanFacts]] = {}
     for span in spans:
@@ -260,7 +261,8 @@ def after_unseen_requests(
         return {}
     asked: dict[SpanRef, SpanRef] = {}
     for span in executions:
-        before = [model for model in models.get(runner_of(span, tree_of(span)), ()) if model.start <= span.start]
+        began = span.start, span.end
+        before = [one for one in models.get(runner_of(span, tree_of(span)), ()) if (one.start, one.end) <= began]
         latest = max(before, key=time_order, default=None)
         if latest is not None and latest.model is not None and latest.model.may_have_asked:
             asked[span.ref] = latest.ref

@@ -104,6 +104,8 @@ OPENLLMETRY = DialectTable(
             also=("gen_ai.prompt.0.role",),
             without=(_KIND, "runinfo.component", *_LITELLM),
         ),
+        # Of a Converse call this writer has no more than the provider and the model's name.
+        Rule(Role.MODEL, "gen_ai.request.model", scope="@traceloop/instrumentation-bedrock", silent=True),
     ),
     tool_name=("gen_ai.tool.name", "tool.name", "traceloop.entity.name"),
     name_affixes=Affixes(suffixes=(".tool",)),

@@ -30,13 +30,15 @@ def _only_request(messages: Any) -> Any:
     return requests[0].arguments.value if len(requests) == 1 else None
 
 
+_AGENTS = frozenset({"invoke_agent", "invoke_workflow", "invoke_graph", "invoke_swarm", "handle_conversation_turn"})
+
 OTEL_GENAI = DialectTable(
     name="otel_genai",
     title="OpenTelemetry GenAI semantic conventions",
     docs="https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/",
     rules=(
         Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"})),
-        Rule(Role.AGENT, _OPERATION, frozenset({"invoke_agent", "invoke_workflow", "handle_conversation_turn"})),
+        Rule(Role.AGENT, _OPERATION, _AGENTS),
         # Anthropic's SDK adds a span of its own, often in a separate trace, and never with content.
         Rule(Role.MODEL, _OPERATION, frozenset({"chat"}), scope="com.anthropic.sdk", no_turn=True),
         Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content"}), scope=_GEMINI, silent=True),

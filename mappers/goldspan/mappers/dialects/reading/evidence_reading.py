@@ -192,7 +192,7 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
     if not given:
         said = [one for one in said if not isinstance(one, str) or _is_transcript(one)]
     requests = _requests(said)
-    answers = bool(texts) or not all(map(model_messages.says_nothing, said))
+    answers = not all(map(_says_nothing, [*said, *texts]))
     wrote = _written([*said, *texts]) if given and answers and not requests else ""
     asks_in_text = not requests and any(map(_asks_in_text, [*texts, wrote]))
     ends = _first_and_last_user(given_to) if requests and given else ()
@@ -270,6 +270,15 @@ def _with_lists(
         messages = model_messages.LazyMessages([leaves[number] for number in sorted(leaves)], message, whole=whole)
         found[says is not None and says.out].append(messages)
     return found[0] + values[0], found[1] + values[1]
+
+
+_LONGEST_EMPTY = 99  # characters of an answer without content, about: its role and why it ended
+
+
+def _says_nothing(said: object) -> bool:
+    return model_messages.says_nothing(
+        read_value(said) if isinstance(said, str) and len(said) < _LONGEST_EMPTY else said
+    )
 
 
 def _is_transcript(text: str) -> bool:

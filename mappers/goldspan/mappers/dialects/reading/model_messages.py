@@ -203,7 +203,7 @@ def _listed(node: Any) -> Any:
 _HIDDEN = REDACTION_TOKENS
 _REQUEST_MARKS = (
     *("tool_call", "toolCall", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName"),
-    *("toolRequest", "ToolCall", '"function"', "mcp_call"),
+    *("toolRequest", "ToolCall", '"function"', "mcp_call", '"args"'),
 )
 _OPENING = re.compile(r'\[\s*(\{"\w+")')  # how the first message begins; one writer begins them all alike
 _LONGEST_COUNTED = 1 << 20  # characters of a history whose user messages are counted: it is parsed once for each turn
@@ -268,9 +268,9 @@ def asks_in_part(text: str) -> bool:
 
 
 def says_nothing(output: object) -> bool:
-    """Say whether a model's output has messages, and these nothing but their role."""
+    """Say whether a model's output has messages, and these nothing but their role and why they end."""
     messages = () if isinstance(output, str) else tuple(raw_messages(output))
-    return bool(messages) and not any(value for one in messages for key, value in one.items() if key != "role")
+    return bool(messages) and not any(one[key] for one in messages for key in one.keys() - {"role", "finish_reason"})
 
 
 def end_of_input(messages: object) -> InputEnd:
