@@ -158,3 +158,16 @@ def test_a_tool_whose_exception_is_passed_on_has_failed() -> None:
     facts = DialectRegistry().read(Span(tool(), status_code=2, status_message="no table", events=[raised]))
     assert facts.tool is not None
     assert facts.tool.error == "no table"
+
+
+@pytest.mark.parametrize(
+    ("result", "error"),
+    [
+        *(("no table at 19:30", "no table at 19:30"), ('"booked"', None), ('{"city": "Par', None), ("21.5", None)),
+        *(("null", None), ("", None)),
+    ],
+)
+def test_a_result_that_is_no_json_is_what_the_tool_threw(result: str, error: str | None) -> None:
+    facts = DialectRegistry().read(Span(tool(**{"spring.ai.tool.call.result": result})))
+    assert facts.tool is not None
+    assert facts.tool.error == error
