@@ -118,6 +118,10 @@ class TestCalls:
         assert doubts(*spans) == ({"called_again": ()} if doubted else {})
         assert doubts(spans[0]) == {}
 
+    def test_a_model_was_given_results_of_which_no_call_is_known(self) -> None:
+        first = speaking("m", 1, users=("a",), answers=True)
+        assert "called_again" in doubts(first, speaking("n", 5, continues=True, answers=True))
+
     def test_a_hand_off_that_no_dialect_knows(self) -> None:
         requests = (("f", X, "c1"), ("transfer_to_desk", {}, "c2"))
         spans = [model("t", "m", "root", requests=requests, start=1, evidence=SpanEvidence(asks(*requests)))]
@@ -211,6 +215,16 @@ class TestCalls:
         assert doubts(outer, ran("b", 2.5, "f", Y, None, end=3)) == {}
         assert doubts(ran("a", 2, "f", X, "c1", end=4), ran("b", 2.5, "f", X, "c2", end=3)) == {}, "ids tell them apart"
         assert doubts(outer, ran("b", 5, "f", None, None)) == {}
+        bare, full = ran("a", 2, "f", None, None, end=4), ran("b", 2.5, "f", X, None, end=3)
+        assert doubts(bare, full) == {"read_twice": ("f",)}
+
+    def test_a_failure_within_another_of_its_id_is_no_retry(self) -> None:
+        outer, inner = (
+            ran(span, start, "f", X, "c1", end=end, error="boom", evidence={"failed": True})
+            for span, start, end in (("a", 2, 5), ("b", 3, 4))
+        )
+        assert doubts(outer, inner) == {"read_twice": ("f",)}
+        assert doubts(outer, inner.changed(start=6 * SECOND, end=7 * SECOND)) == {}
 
     def test_a_request_on_a_span_of_its_own_and_its_execution_are_one_call(self) -> None:
         asked, executed = ran("a", 2, "f", X, "c1"), ran("b", 3, "f", X, None, evidence={"failed": False})
@@ -576,6 +590,14 @@ def test_one_doubt_names_all_tools() -> None:
 def test_what_python_hands_on_is_an_envelope_perhaps(args: dict[str, Any], *, doubted: bool) -> None:
     assert set(doubts(ran("a", 2, "f", args, None))) <= {"arguments_in_envelope"}
     assert bool(doubts(ran("a", 2, "f", args, None, evidence={"failed": False}))) is doubted
+
+
+@pytest.mark.parametrize(
+    ("args", "doubted"), [({"input": X}, True), ({"input": {"kwargs": X}}, True), ({"input": Y}, False), (X, False)]
+)
+def test_the_arguments_of_another_call_in_an_object(args: dict[str, Any], *, doubted: bool) -> None:
+    found = doubts(ran("a", 2, "f", X, "c1"), ran("b", 4, "f", args, "c2", evidence={"failed": False}))
+    assert ("arguments_in_envelope" in found) is doubted
 
 
 def test_a_session_id_that_is_not_read_makes_the_bounds_doubtful() -> None:

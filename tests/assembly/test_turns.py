@@ -8,9 +8,9 @@ import pytest
 
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.assembly.runs import AssemblySettings
-from goldspan.mappers.span_facts import ResultEvidence, SpanEvidence, SpanFacts
+from goldspan.mappers.span_facts import ContextFacts, RequestEvidence, ResultEvidence, SpanEvidence, SpanFacts
 from goldspan.scoring.errors import Problem
-from rigs.span_facts import SECOND, agent, model, plain, tool
+from rigs.span_facts import SECOND, agent, captured, model, plain, tool
 
 HOUR = 3600
 
@@ -233,6 +233,20 @@ def test_results_that_a_model_has_answered_begin_a_turn(answers: bool, given: tu
     assert shape(records) == turns
     in_one_trace = [record.changed(trace_id="t", span_id=record.trace_id, parent_id="main") for record in records]
     assert shape([plain("t", "main", start=0, end=9), *in_one_trace]) == turns
+
+
+@pytest.mark.parametrize(("asked", "text", "turns"), [(True, "a", 1), (True, "b", 2), (False, "a", 2)])
+def test_a_model_that_is_told_the_same_once_more_waits_for_tools(asked: bool, text: str, turns: int) -> None:
+    """Where the end of an input is cut off, it seems to end with the user's message."""
+
+    def told(span: str, start: int, said: str, *, asks: bool) -> SpanFacts:
+        evidence = SpanEvidence(requests=(RequestEvidence("f"),) if asks else ())
+        context = ContextFacts(captured(said))
+        return model("t", span, "main", user=True, start=start, evidence=evidence, context=context)
+
+    records = [plain("t", "main", start=0, end=9), told("m", 1, "a", asks=asked), told("n", 3, text, asks=False)]
+    [session] = assemble(records)
+    assert len(session.turns) == turns
 
 
 def test_raw_model_calls_under_one_plain_root_are_cut_at_user_messages_too() -> None:

@@ -174,3 +174,23 @@ def test_an_execution_without_arguments_has_those_of_the_one_span_below_it_with_
     inner = Span({"app.input": TEXT, "error.type": "late"}, name=name, span_id="b" * 16, parent_id=outer.span_id)
     [session] = assemble(map(DialectRegistry().read, (outer, inner)))
     assert [(call.arguments, call.error) for call in session.calls] == [(PARIS, "late") if told else (None, None)]
+
+
+LONG = json.dumps({"city": "Paris", "notes": "by the river " * 20})
+
+
+@pytest.mark.parametrize("text", [LONG[:128], json.dumps(LONG)[:128]])
+def test_a_tool_whose_arguments_are_cut_off_is_one_all_the_same(text: str) -> None:
+    facts = read("run", {"tool.name": "search", "tool.arguments": text})
+    assert facts.tool is not None, facts
+    assert facts.tool.arguments.capture is Capture.TRUNCATED
+
+
+@pytest.mark.parametrize(("name", "requested"), [("search", False), ("fetch", True)])
+def test_a_request_is_executed_by_a_call_of_its_name_whose_arguments_are_cut_off(name: str, *, requested: bool) -> None:
+    asked = {"role": "assistant", "tool_calls": [{"function": {"name": "search", "arguments": LONG}}]}
+    model = Span({"x.output": json.dumps([asked]), "x.input": json.dumps([{"role": "user", "content": "Weather"}])})
+    run = {"tool.name": name, "tool.arguments": LONG[:128]}
+    ran = Span(run, span_id="a" * 16, parent_id=model.span_id, start=1_500, end=1_900)
+    [session] = assemble(map(DialectRegistry().read, (model, ran)))
+    assert [call.requested for call in session.calls] == [requested]

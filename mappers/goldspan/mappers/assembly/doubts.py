@@ -341,10 +341,13 @@ def _of_equal_calls(
     """Doubt that equal executions or requests are two calls where they have one id, or where one has no result."""
     returned = {(call.name, value_digest(call.arguments)) for call in calls if _is_told(call, executed, result=True)}
     ran: set[tuple[str, str, str]] = set()
+    before: dict[tuple[str, str, str], ToolCall] = {}
     for call in (one for one in calls if one.requested or one.span in executed):
         call_id, mark = call.call_id or "", (call.name, value_digest(call.arguments))
         again = bool(call_id) and (call_id, *mark) in ran
         alone = not call.requested and call_id not in by_id and mark in returned
+        failed = before.setdefault((call_id, *mark), call) if call_id else call
+        again = again or (failed is not call and _ran_within(call, failed))
         if again or (alone and _is_told(call, executed, result=False)):
             yield Contradiction("read_twice", DoubtedFact.CALLS, call.evidence[:1], [call.name])
         if call.error is None:  # after a failure a framework may run it again
@@ -394,11 +397,12 @@ def _ran_within(inner: ToolCall, outer: ToolCall) -> bool:
 
 
 def _repeated_by(inner: ToolCall, outer: ToolCall | None, *, bare: bool = False) -> ToolCall | None:
-    """Return the call around another if the inner one says nothing that it does not say; `bare`: it may say nothing."""
+    """Return the call around another if the inner one says nothing more; `bare`: one of them may say nothing."""
     if outer is None or outer is inner:
         return None
     if inner.arguments or bare:
-        return outer if not inner.arguments or inner.arguments == outer.arguments else None
+        bare = bare and (not inner.arguments or outer.capture is Capture.NOT_CAPTURED)
+        return outer if bare or inner.arguments == outer.arguments else None
     return outer if inner.error is not None and inner.error == outer.error else None
 
 
@@ -416,13 +420,23 @@ def _of_arguments(
     for one in asked:
         asked_by_name.setdefault(one.request.name, []).append(one)
     made = Counter(call.name for call in calls)
+    known = {(call.name, value_digest(call.arguments)) for call in calls if made[call.name] > 1 and call.arguments}
     for call in calls:
+        if known and any((call.name, value_digest(inner)) in known for inner in _inside(call.arguments)):
+            yield Contradiction("arguments_in_envelope", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
         ask = by_id.get(call.call_id or "")
         if ask is None and made[call.name] == 1 and len(asked_by_name.get(call.name, ())) == 1:
             [ask] = asked_by_name[call.name]
         yield from _of_arguments_of(call, ask if ask is not None and ask.request.names else None, executed)
         if ask is None and call.dialect == SHAPE and _are_texts_of_values(call, asked):
             yield Contradiction("arguments_as_texts", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
+
+
+def _inside(arguments: object) -> Iterator[object]:
+    """Yield what stands in an object and nothing beside it, and what stands so in that."""
+    while is_mapping(arguments) and len(arguments) == 1:
+        [arguments] = arguments.values()
+        yield arguments
 
 
 def _of_arguments_of(

@@ -382,16 +382,22 @@ class _ShapeReading:
         return by_id, by_print
 
     def _take_alike(self, candidates: Sequence[SpanFacts]) -> None:
-        """Take the spans that are written like the executions of requests: not all that ran was asked for (R3)."""
+        """Take the spans that are written like the executions of requests: not all that ran was asked for (R3).
+
+        And those with the name of a request whose arguments cannot be held against its own: they are cut off.
+        """
         found = list(self.calls.values())
+        asked = {request.name for request in self._asked}
         ways = {_way(self._looks[span.span_id]) for span in found if span.span_id in self._looks}
         around = self._around(found)
         for span in candidates:
             look = self._looks[span.span_id]
-            if span.span_id in self.calls or span.span_id in around or not look.of_tool or _way(look) not in ways:
+            if span.span_id in self.calls or span.span_id in around or not look.of_tool:
                 continue
             call = _self_described(span, look)
-            if call is not None and not any(above.span_id in self.calls for above in self._ancestors(span)):
+            if call is None or call.tool is None or any(one.span_id in self.calls for one in self._ancestors(span)):
+                continue
+            if _way(look) in ways or (_is_cut(look) and call.tool.name in asked):
                 self.calls[span.span_id] = call
 
     def _texts(self, span: SpanFacts) -> Iterator[str]:
@@ -524,6 +530,10 @@ def _tool(look: SpanLook, name: str, arguments: Content, call_id: str | None) ->
 def _way(look: SpanLook) -> tuple[str, ValuePlace | None]:
     """Return how a span is written: by whom, and where the tool's name stands."""
     return look.scope, None if look.tool_name is None else look.tool_name[0]
+
+
+def _is_cut(look: SpanLook) -> bool:
+    return look.own is not None and look.own[1].capture is Capture.TRUNCATED
 
 
 def _is_mute(look: SpanLook) -> bool:

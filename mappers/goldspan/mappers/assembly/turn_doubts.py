@@ -111,7 +111,7 @@ def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contr
     for agent, below in runs.items():
         run = next(span for span in below if span.span_id == agent)
         told = _told(below)
-        if not told and (are_recorded or not run.agent):
+        if not told and are_recorded:
             continue
         earlier, was_told = before.setdefault(run.agent, (run, told))
         if run is not earlier and earlier.end <= run.start and _may_differ(told, was_told):
@@ -238,7 +238,7 @@ def of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf, *, calls_visib
     models = [span for span in spans if span.role is Role.MODEL and not tree_of(span).models_around(span.span_id)]
     for span in models if calls_visible else ():
         earlier = before.setdefault(runner_of(span, tree_of(span)), span)
-        unknown = earlier.evidence.asks_in_text or not earlier.evidence.answers
+        unknown = earlier.evidence.asks_in_text or not earlier.evidence.answers or span.evidence.continues
         if earlier.end <= span.start and unknown:
             yield Contradiction("called_again", DoubtedFact.CALLS, [earlier.ref, span.ref])
             return

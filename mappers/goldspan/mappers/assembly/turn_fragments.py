@@ -343,7 +343,9 @@ def _starts_turn(span: SpanFacts, current: str | None, before: Iterable[SpanFact
     earlier = list(islice(before, MOST_BEFORE))
     if span.model.new_user_message is not True:
         return is_told_again(span, earlier)
-    return not (is_injected(span, earlier) or is_told_by_program(span, earlier) or _is_handed_on(span, earlier))
+    if is_injected(span, earlier) or is_told_by_program(span, earlier) or _is_handed_on(span, earlier):
+        return False
+    return not _is_told_the_same(span, earlier)
 
 
 MOST_BEFORE = 256  # spans of a turn that are looked at for what the next one was given
@@ -354,6 +356,13 @@ def _is_handed_on(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
     text = span.context.user_text.value
     asked = (request.arguments.raw for one in before if one.model is not None for request in one.model.requests)
     return bool(text) and any(text in arguments.values() for arguments in asked if is_mapping(arguments))
+
+
+def _is_told_the_same(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
+    """Say whether a model is told what the one before was, which asked for tools: the results are cut off its input."""
+    last = next((one for one in before if one.role is Role.MODEL), None)
+    text = span.context.user_text.value if span.evidence.users is None else None
+    return bool(text) and last is not None and bool(last.evidence.requests) and last.context.user_text.value == text
 
 
 def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: FoundSession) -> Fragment:

@@ -106,6 +106,7 @@ def says_tool(text: str) -> bool:
 
 _NUMBERED = regex(r"\.\d{1,7}(?:\.|$)")
 _MEMBER = regex(r"((?:.*[._])?(?:inputs|arguments|args|kwargs|function\.parameter|outputs|results))\.(?=[^.])")
+_BEFORE_OBJECT = ' \n\t"\\'  # of JSON text within JSON text
 _CUT_REPR = regex(r"[A-Za-z_][\w.]*\(\w+=")
 _NAMED_TEXT = regex(r"(\w+)='([^'\\]{1,200})'")
 
@@ -224,7 +225,10 @@ class _Look:
         if not called and all(map(is_tool_kind, names)):
             return False
         objects = (value for value in self.given.values() if not describes_parameters(value))
-        return any(is_mapping(value) or (isinstance(value, str) and value.lstrip()[:1] == "{") for value in objects)
+        return any(
+            is_mapping(value) or (isinstance(value, str) and value.lstrip(_BEFORE_OBJECT)[:1] == "{")
+            for value in objects
+        )
 
     def _read_given(self, attributes: Mapping[str, Any]) -> Mapping[ValuePlace, Content]:
         """Return what stands at keys of arguments; parameters may be a schema, and count where nothing else does."""
