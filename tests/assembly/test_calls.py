@@ -218,6 +218,19 @@ class TestNesting:
         assert len(calls(run("x", 1, "f", {}, "c1", end=9), *inner)) == executions
 
 
+@pytest.mark.parametrize(
+    ("ids", "failed"), [((None, None), [False, True]), (("a", "b"), [False, True]), (("1", "2"), [False, False])]
+)
+def test_results_tell_by_their_place_which_request_failed(
+    ids: tuple[str | None, str | None], failed: list[bool]
+) -> None:
+    """Their ids are lost, or of another kind; where they are the requests' own, the reader of the input knows more."""
+    shown = ResultEvidence(ids[0], failed=False), ResultEvidence(ids[1], failed=True)
+    given = replace(asking("n", 3), evidence=SpanEvidence(results=shown, continues=True))
+    found = calls(asking("m", 1, ("f", {}, "1"), ("g", {}, "2")), given)
+    assert [call.error is not None for call in found] == failed
+
+
 class TestPseudoCalls:
     def test_merged_spans_are_always_dropped(self) -> None:
         assert calls(run("x", 1, "(merged tools)", None, facts={"merged": True})) == ()
@@ -230,6 +243,8 @@ class TestPseudoCalls:
 
     def test_pseudo_tools_are_known_by_name_in_requests_too(self) -> None:
         assert calls(asking("m", 1, ("transfer_to_agent", {}, "c"))) == ()
+        assert calls(run("x", 1, "handoff_to_agent", {"agent_name": "store", "message": "look"})) == ()
+        assert len(calls(run("x", 1, "handoff_to_agent", {"reason": "angry"}))) == 1, "an agent of a call centre"
 
     @pytest.mark.parametrize(("other", "names"), [("A person", ["transfer_to_a_human"]), ("A human", []), (None, [])])
     def test_a_tool_named_like_a_hand_off_is_one_if_an_agent_of_the_turn_may_have_that_name(
@@ -328,6 +343,16 @@ class TestBatches:
     def test_a_tool_that_ran_before_every_model_was_asked_for_by_none(self) -> None:
         found = calls(run("a", 0.5, "a", {}), asking("m", 2, unseen=True), run("b", 3, "b", {}), run("c", 4, "c", {}))
         assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 2), ("c", 2)]
+
+    def test_a_second_span_of_a_call_that_asked_unseen_answered_nothing(self) -> None:
+        found = calls(
+            asking("m", 1, unseen=True),
+            model("t", "copy", "m", start=1.1, end=1.4),
+            run("a", 2, "a", {}),
+            run("b", 4, "b", {}),
+            asking("n", 5),
+        )
+        assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 1)]
 
     def test_a_model_whose_answer_is_known_asked_for_nothing_unseen(self) -> None:
         found = calls(

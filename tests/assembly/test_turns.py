@@ -371,6 +371,26 @@ def test_an_agent_that_begins_with_tools_carries_on_a_turn_that_asked_unseen(
     assert shape(records) == ([[["book"]]] if joined else [[[], ["book"]]])
 
 
+@pytest.mark.parametrize(
+    ("last", "agent_name", "joined"),
+    [("transfer_to_clerk", "clerk", True), ("handoff_to_clerk", "Clerk", True), ("transfer_to_clerk", "boss", False)],
+)
+@pytest.mark.parametrize("trace", ["t1", "t2"])
+def test_an_agent_to_which_a_turn_was_handed_over_carries_it_on(
+    last: str, agent_name: str, trace: str, *, joined: bool
+) -> None:
+    """Runtimes that agents send messages through run each under nothing of the others: AutoGen's, Semantic Kernel's."""
+    records = [
+        agent("t1", "r", "main", session="s", start=0, end=5, agent="desk"),
+        tool("t1", "a", "r", name="find", args={"x": 1}, start=1, end=2),
+        tool("t1", "b", "r", name=last, args={}, start=3, end=4),
+        agent(trace, "q", "main", session="s", start=10, end=15, agent=agent_name),
+        tool(trace, "c", "q", name="note", args={"x": 1}, start=11, end=12),
+    ]
+    mains = [plain(one, "main", start=0, end=20) for one in sorted({"t1", trace})]
+    assert shape([*mains, *records]) == [[["find", "note"]] if joined else [["find", last], ["note"]]]
+
+
 def test_an_agent_that_goes_on_after_an_approval_carries_on_its_turn() -> None:
     records = [
         agent("t1", "r", session="s", start=0, end=5),

@@ -307,6 +307,29 @@ def test_a_graph_of_langchain_is_told_the_last_message_of_its_state(kind: str, t
     assert DialectRegistry().read(Span(attributes)).context.user_text.value == text
 
 
+def test_what_flat_messages_leave_out_is_read_from_the_whole_answer() -> None:
+    asked = [("now", "{}"), ("stock", '{"item": "lamp"}')]
+    calls = [{"id": name, "function": {"name": name, "arguments": text}} for name, text in asked]
+    first = "llm.output_messages.0.message.tool_calls."
+    written = {
+        "openinference.span.kind": "LLM",
+        f"{first}0.tool_call.function.name": "now",
+        f"{first}1.tool_call.function.name": "stock",
+        f"{first}1.tool_call.function.arguments": '{"item": "lamp"}',
+    }
+    ran = {"type": "mcp_call", "id": "m", "name": "weather", "arguments": "{}", "output": "rain"}
+    for said, names in (
+        (calls, ["now", "stock"]),
+        ([], ["now", "stock"]),
+        ([*calls, ran], ["now", "stock", "weather"]),
+    ):
+        output = {"output": [{"type": "function_call", **one.get("function", one)} for one in said]}
+        found = DialectRegistry().read(Span({**written, "output.value": json.dumps(output)})).model
+        assert found is not None
+        assert [one.name for one in found.requests] == names
+        assert (found.requests[0].arguments.capture is Capture.CAPTURED) is bool(said)
+
+
 def test_a_method_s_name_is_no_tool_s() -> None:
     for name, named in (("SimpleTool.__call__", False), ("find_order", True)):
         found = DialectRegistry().read(Span({"mlflow.spanType": '"TOOL"'}, name=name)).tool

@@ -92,6 +92,37 @@ SHAPES: dict[str, Any] = {
             "output": "21 C",
         },
     ],
+    "Anthropic's own search": [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "server_tool_use", "id": "c-1", "name": "get_weather", "input": PARIS},
+                {"type": "web_search_tool_result", "tool_use_id": "c-1", "content": []},
+            ],
+        }
+    ],
+    "Anthropic's own client of MCP": [
+        {"type": "mcp_tool_use", "id": "c-1", "name": "get_weather", "server_name": "s", "input": PARIS}
+    ],
+    "OpenTelemetry, run by the provider": [
+        {
+            "role": "assistant",
+            "parts": [
+                {
+                    "type": "server_tool_call",
+                    "id": "l-1",
+                    "name": "mcp_list_tools",
+                    "server_tool_call": {"type": "mcp_list_tools", "tools": [{"name": "get_weather"}]},
+                },
+                {
+                    "type": "server_tool_call",
+                    "id": "c-1",
+                    "name": "get_weather",
+                    "server_tool_call": {"type": "mcp", "arguments": '{"city": "Paris"}', "output": "21 C"},
+                },
+            ],
+        }
+    ],
     "Haystack": [
         {"role": "assistant", "content": [{"tool_call": {"tool_name": "get_weather", "arguments": PARIS, "id": "c-1"}}]}
     ],

@@ -217,6 +217,23 @@ def test_a_plugin_is_taken_off_only_where_the_framework_puts_it() -> None:
     scope = "semantic_kernel.functions.kernel_function"
     assert read(attributes, scope_name=scope).tool == ToolFacts("get_weather")
     assert read(attributes).tool == ToolFacts("ops-get_weather")
+    handed_over = {**TOOL, "gen_ai.tool.name": "Handoff-complete_task"}
+    assert read(handed_over, scope_name=scope).tool == ToolFacts("complete_task", pseudo=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("invoke_graph", {"gen_ai.operation.name": "invoke_graph"}),
+        ("invoke_swarm", {"gen_ai.operation.name": "invoke_swarm"}),
+        ("workflow.run", {"workflow.id": "w", "workflow.name": "Sequential"}),
+        ("workflow.build", {"workflow.id": "w"}),
+    ],
+)
+def test_a_workflow_of_agents_is_an_agent_s_span(name: str, attributes: dict[str, Any]) -> None:
+    facts = read(attributes, name=name)
+    assert facts.role is (None if name == "workflow.build" else Role.AGENT)
+    assert facts.agent == attributes.get("workflow.name")
 
 
 def test_the_uipath_documents_way_of_making_spans() -> None:

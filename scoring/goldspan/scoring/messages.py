@@ -393,6 +393,7 @@ _KINDS = {
 }
 _WRAPPERS = {
     **dict.fromkeys(("toolUse", "tool_use", "function_call", "functionCall", "tool_call", "toolCall"), _REQUEST),
+    "server_tool_call": _REQUEST,
     **dict.fromkeys(("function", "toolRequest"), _REQUEST),
     **dict.fromkeys(("toolResult", "function_response", "functionResponse"), _ANSWER),
     **dict.fromkeys(("tool_call_result", "toolResponse", "tool_result"), _ANSWER),
@@ -423,7 +424,9 @@ def _is_bare_request(value: Mapping[str, Any]) -> bool:
 
 @lru_cache(256)
 def _kind_named(name: str) -> str:
-    return _KINDS.get("".join(filter(str.isalpha, name)).lower(), "") if len(name) < 40 else ""
+    bare = "".join(filter(str.isalpha, name)).lower() if len(name) < 40 else ""
+    # A tool that the provider runs by itself has the same parts with a word before: `server_tool_use`, `mcp_tool_use`.
+    return _KINDS.get(bare) or _KINDS.get(bare.removeprefix("server").removeprefix("mcp"), "")
 
 
 def _opened(part: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -475,7 +478,7 @@ def _request(part: Mapping[str, Any]) -> MessageRequest | None:
     """Read one request in any known format."""
     held = _opened(part)
     name = _first(held, _NAMES)
-    if not isinstance(name, str) or not name or _defines(held):
+    if not isinstance(name, str) or not name or _defines(held) or "tools" in held:  # a list of a server's tools
         return None
     return MessageRequest(name, _first(held, _ARGUMENTS), _id(held))
 
@@ -567,10 +570,11 @@ def _is_failed(held: object) -> bool:
 
 
 _ERROR = re.compile(
-    r"""\s*(?:"?\{\s*\\*"error\\*"\s*:\s*\\*")?(?:(?:Tool)?(?:Error|Exception)"""
+    r"""\s*(?:"?\{\s*\\*["']error\\*["']\s*:\s*\\*["'])?(?:(?:Tool)?(?:Error|Exception)"""
     r"(?::|\s(?:executing|calling|invoking|running|while|in)\b)"
     r"|Traceback \(most recent call last\)|An (?:internal )?error occurred\b"
-    r"|Invalid input for tool\b|Model tried to call unavailable tool\b|Tool with name '[^'\n]{1,99}' failed\b)"
+    r"|Invalid input for tool\b|Failed to invoke (?:function|[Tt]ool)\b"
+    r"|Model tried to call unavailable tool\b|Tool with name '[^'\n]{1,99}' failed\b)"
 )
 """How frameworks begin the text that they give a model in the place of the result of a tool that failed."""
 

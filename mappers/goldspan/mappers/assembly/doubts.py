@@ -17,6 +17,7 @@ from operator import attrgetter
 
 from msgspec import Struct
 
+from goldspan.mappers.assembly.framework_tools import HAND_OFFS
 from goldspan.mappers.assembly.tool_calls_and_batches import only_status_failed, same_tool
 from goldspan.mappers.assembly.trace_tree import is_agent
 from goldspan.mappers.assembly.turn_doubts import (
@@ -217,7 +218,7 @@ def _of_hand_offs(calls: Sequence[ToolCall]) -> Iterator[Contradiction]:
     if all(call.requested and call.tool_definitions == NO_CONTENT for call in calls):
         return
     for call in calls:
-        if call.requested and not call.rejected and call.name.startswith("transfer_to_"):
+        if call.requested and not call.rejected and call.name.startswith(HAND_OFFS):
             yield Contradiction("handed_over", DoubtedFact.CALLS, call.evidence, [call.name])
 
 

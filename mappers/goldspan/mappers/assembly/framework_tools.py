@@ -11,15 +11,17 @@ from goldspan.scoring.sessions import Capture, ToolCall
 
 PSEUDO_TOOLS: frozenset[str] = frozenset(
     {
-        *("transfer_to_agent", "final_answer", "final_result", "handoff"),
+        *("transfer_to_agent", "final_answer", "final_result", "handoff", "handoff_to_agent"),
         *("delegate_task_to_member", "delegate_task_to_members", "transfer_task_to_member"),
         *("Delegate work to coworker", "delegate_work_to_coworker"),
         *("Ask question to coworker", "ask_question_to_coworker"),
     }
 )
 """Tools that frameworks make for themselves, by name; spans that a dialect marks as such need no entry (R5)."""
-TO_AN_AGENT = frozenset({"transfer_to_agent", "handoff"})
+TO_AN_AGENT = frozenset({"transfer_to_agent", "handoff", "handoff_to_agent"})
 """Those of them whose arguments name an agent: a user's own `handoff` may call a person."""
+HAND_OFFS = ("transfer_to_", "handoff_to_")
+"""How names of tools begin that hand over to the agent named after it."""
 
 
 def is_of_framework(call: ToolCall, pseudo_tools: Collection[str], spans: Iterable[SpanFacts]) -> bool:
@@ -51,8 +53,7 @@ def _handed_over(call: ToolCall, spans: Iterable[SpanFacts]) -> bool:
 
     LangGraph runs a hand-off as a tool, whose result is `{"goto": "booking_agent", ...}`, or in JavaScript a list.
     """
-    to = call.name.removeprefix("transfer_to_")
-    if to == call.name or call.arguments:
+    if not call.name.startswith(HAND_OFFS) or call.arguments:
         return False
     result = call.result.value
     if is_mapping(result) and is_mapping(output := result.get("output")):  # LangChain.js wraps it
@@ -60,4 +61,4 @@ def _handed_over(call: ToolCall, spans: Iterable[SpanFacts]) -> bool:
     named: list[object] = [span.agent for span in spans if span.role is Role.AGENT]
     for value in result.values() if is_mapping(result) else ():
         named += value if is_sequence(value) else [value]
-    return to in [re.sub(r"\W", "_", one.lower()) for one in named if isinstance(one, str)]
+    return call.name.partition("_to_")[2] in [re.sub(r"\W", "_", one.lower()) for one in named if isinstance(one, str)]

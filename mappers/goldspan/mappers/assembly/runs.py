@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.doubts import doubts_of
-from goldspan.mappers.assembly.framework_tools import PSEUDO_TOOLS
+from goldspan.mappers.assembly.framework_tools import HAND_OFFS, PSEUDO_TOOLS, hands_over
 from goldspan.mappers.assembly.tool_calls_and_batches import calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, other_lists, time_order
 from goldspan.mappers.assembly.turn_fragments import (
@@ -392,7 +392,7 @@ def _own_turn_id(fragment: Fragment) -> str | None:
 def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
     if not fragment.starts_turn:
         return any(one.start <= fragment.start <= fragment.end <= one.end for one in turn)
-    if _ran_within(turn, fragment):
+    if _ran_within(turn, fragment) or _is_handed_over(turn, fragment):
         return True
     goes_on = _are_tools_alone(turn, fragment) or _runs_what_was_asked(turn, fragment)
     goes_on = goes_on or (fragment.continues and not _is_told_again(turn, fragment))
@@ -408,12 +408,27 @@ def _are_tools_alone(turn: list[Fragment], fragment: Fragment) -> bool:
 
 def _runs_what_was_asked(turn: list[Fragment], fragment: Fragment) -> bool:
     """Say whether an agent begins with tools, where the turn before ended with a model that asked for some unseen."""
-    acts = (Role.TOOL, Role.MODEL)
-    first = next((span for span in fragment.spans if span.role in acts), None)
+    first = next((span for span in fragment.spans if span.role in _ACTS), None)
     if first is None or first.role is not Role.TOOL:  # the rest reads content
         return False
-    last = next((span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role in acts), None)
+    last = _last_act(turn)
     return last is not None and last.model is not None and last.model.unseen_requests
+
+
+def _is_handed_over(turn: list[Fragment], fragment: Fragment) -> bool:
+    """Say whether the turn before ended with a hand-off to this agent: the runtime may begin a trace for each agent."""
+    last = _last_act(turn)
+    if _have_one_agent(turn, [fragment]) or last is None or last.role is not Role.TOOL:  # the rest reads content
+        return False
+    agents = [one for one in (*fragment.spans, fragment.root_span) if one is not None and one.agent]
+    return last.tool is not None and last.tool.name.startswith(HAND_OFFS) and hands_over(last.tool.name, agents)
+
+
+_ACTS = (Role.TOOL, Role.MODEL)
+
+
+def _last_act(turn: list[Fragment]) -> SpanFacts | None:
+    return next((span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role in _ACTS), None)
 
 
 def _first_model(fragment: Fragment) -> SpanFacts | None:

@@ -28,7 +28,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from goldspan.mappers.assembly.framework_tools import hands_over, is_of_framework
+from goldspan.mappers.assembly.framework_tools import HAND_OFFS, hands_over, is_of_framework
 from goldspan.mappers.assembly.trace_tree import GivenTools, TraceTree, after_unseen_requests, time_order
 from goldspan.mappers.span_facts import (
     SHAPE,
@@ -190,7 +190,7 @@ def _not_executed(
         request = ask.request
         if request.call_id and ran.get(request.call_id) == request:
             continue
-        pseudo = request.pseudo or request.name.startswith("transfer_to_")
+        pseudo = request.pseudo or request.name.startswith(HAND_OFFS)
         if not (pseudo and hands_over(request.name, spans)):
             yield ask
 
@@ -650,13 +650,15 @@ def _given_results(spans: Iterable[SpanFacts]) -> list[SpanFacts]:
 def _nameless_error(ask: _ModelRequest, later: Sequence[SpanFacts], executions: Iterable[_Execution]) -> str | None:
     """Say whether a call failed whose result has no id: by its place among the results the next model was given.
 
+    Nor has it one where the ids are others than the requests': OpenLLMetry writes those of items for one of the two.
     If just that was executed and failed, the result is of that call: several spans may repeat its request.
     """
     model, following = ask.model, bisect_left(later, ask.model.end, key=attrgetter("start"))
     if model.model is None or following == len(later):
         return None
-    results = later[following].evidence.results
-    is_known = len(results) == len(model.model.requests) and not any(one.call_id for one in results)
+    results, requests = later[following].evidence.results, model.model.requests
+    ids = {one.call_id for one in results if one.call_id}
+    is_known = len(results) == len(requests) and ids.isdisjoint(one.call_id for one in requests)
     if not is_known or not results[ask.position].failed:
         return None
     ran = ((one.tool.name, one.tool.arguments) for one in executions if one.tool.error)

@@ -255,18 +255,25 @@ def after_unseen_requests(
     """
     models: dict[SpanRef | None, list[SpanFacts]] = {}
     for span in spans:
-        if span.model is not None and span.role is Role.MODEL:
-            models.setdefault(runner_of(span, tree_of(span)), []).append(span)
-    if not any(model.model is not None and model.model.may_have_asked for found in models.values() for model in found):
+        tree = tree_of(span)
+        # A second instrumentation's span of the same call may have less to tell.
+        repeats = not _may_have_asked(span) and any(map(_may_have_asked, tree.models_around(span.span_id)))
+        if span.model is not None and span.role is Role.MODEL and not repeats:
+            models.setdefault(runner_of(span, tree), []).append(span)
+    if not any(_may_have_asked(model) for found in models.values() for model in found):
         return {}
     asked: dict[SpanRef, SpanRef] = {}
     for span in executions:
         began = span.start, span.end
         before = [one for one in models.get(runner_of(span, tree_of(span)), ()) if (one.start, one.end) <= began]
         latest = max(before, key=time_order, default=None)
-        if latest is not None and latest.model is not None and latest.model.may_have_asked:
+        if latest is not None and _may_have_asked(latest):
             asked[span.ref] = latest.ref
     return asked
+
+
+def _may_have_asked(span: SpanFacts) -> bool:
+    return span.model is not None and span.model.may_have_asked
 
 
 class GivenTools:

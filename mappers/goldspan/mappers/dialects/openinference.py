@@ -12,7 +12,13 @@ from msgspec.structs import replace
 
 from goldspan.mappers.dialects import Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView
 from goldspan.mappers.dialects.reading.dialect_table import undecided_without_result
-from goldspan.mappers.dialects.reading.model_messages import flat_messages, flat_texts, last_answer, last_user_text
+from goldspan.mappers.dialects.reading.model_messages import (
+    flat_messages,
+    flat_texts,
+    last_answer,
+    last_user_text,
+    requests_in,
+)
 from goldspan.mappers.dialects.reading.value_parsing import (
     bound_call,
     decoded,
@@ -54,6 +60,24 @@ def _given(span: SpanView, attributes: Attributes) -> Any:
     state = None if is_flat else decoded_dict(attributes.get("input.value"))
     messages = None if state is None else state.get("messages")
     return messages if is_list(messages) and any(map(is_dict, messages)) else _flat_input(span, attributes)
+
+
+_OUTPUT = "llm.output_messages."
+_flat_output = flat_messages(_OUTPUT)
+
+
+def _said(span: SpanView, attributes: Attributes) -> Any:
+    """Take what a model answered: whole, where flat messages lack arguments, as empty ones, or what a provider ran."""
+    flat, whole = _flat_output(span, attributes), attributes.get("output.value")
+    if flat is None or not isinstance(whole, str):
+        return flat
+    names, arguments = (
+        sum(type(key) is str and key.startswith(_OUTPUT) and key.endswith(end) for key in attributes)
+        for end in (".function.name", ".function.arguments")
+    )
+    if names == arguments and '"mcp_call"' not in whole:
+        return flat
+    return whole if len(requests_in(whole)) >= len(requests_in(flat)) > 0 or not names else flat
 
 
 def _lost_results(attributes: Attributes) -> bool:
@@ -145,7 +169,7 @@ OPENINFERENCE = DialectTable(
     pseudo_tools=frozenset({"final_answer", "finish"}),
     pseudo_requests=("transfer_to_",),
     # The Collector's `gen_ai_normalizer` makes one text of the flat messages.
-    output=(Source(compute=flat_messages("llm.output_messages.")), Source("gen_ai.output.messages")),
+    output=(Source(compute=_said), Source("gen_ai.output.messages")),
     input=(Source(compute=_given), Source("gen_ai.input.messages")),
     user_text=(Source("crew_tasks", take=_user_text), Source("input.value", take=_user_text)),
     answer=(Source("output.value", take=_answer),),

@@ -39,6 +39,7 @@ OTEL_GENAI = DialectTable(
     rules=(
         Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"})),
         Rule(Role.AGENT, _OPERATION, _AGENTS),
+        Rule(Role.AGENT, "workflow.id", name_prefix="workflow.run"),  # those of Agent Framework
         # Anthropic's SDK adds a span of its own, often in a separate trace, and never with content.
         Rule(Role.MODEL, _OPERATION, frozenset({"chat"}), scope="com.anthropic.sdk", no_turn=True),
         Rule(Role.MODEL, _OPERATION, frozenset({"chat", "generate_content"}), scope=_GEMINI, silent=True),
@@ -84,7 +85,7 @@ OTEL_GENAI = DialectTable(
         Source(compute=input_events),
     ),
     tool_definitions=(Source("gen_ai.tool.definitions"), Source("gen_ai.tool.definitions", event=_DETAILS)),
-    agent=("gen_ai.agent.name", "gen_ai.workflow.name"),
+    agent=("gen_ai.agent.name", "gen_ai.workflow.name", "workflow.name"),
     log_scope="",
     tool_hook=undecided_without_result,
 )

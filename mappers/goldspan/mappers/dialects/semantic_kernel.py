@@ -19,7 +19,8 @@ def _function(name: str) -> str:
 
 
 def _without_plugin(_: SpanView, __: Attributes, tool: ToolFacts) -> ToolFacts:
-    return replace(tool, name=_function(tool.name))
+    is_own = tool.name.startswith("Handoff-")  # the plugin of an orchestration
+    return replace(tool, name=_function(tool.name), pseudo=tool.pseudo or is_own)
 
 
 SEMANTIC_KERNEL = DialectTable(
