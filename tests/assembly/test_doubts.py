@@ -209,6 +209,13 @@ class TestCalls:
             "answered_not_read": ("f",)
         }
 
+    def test_results_of_calls_that_no_output_shows(self) -> None:
+        shown = ResultEvidence(None, failed=False)
+        given = speaking("n", 5, results=(shown,), continues=True)
+        assert doubts(speaking("m", 1, answers=True), given) == {"answered_not_read": ()}
+        handed_over = ran("a", 2, "transfer_to_agent", X, None)
+        assert doubts(speaking("m", 1, answers=True), handed_over, given) == {}
+
     def test_a_call_without_arguments_within_another_beside_it(self) -> None:
         outer, inner = ran("a", 2, "f", X, None, end=4), ran("b", 2.5, "f", None, None, end=3)
         assert doubts(outer, inner) == {"read_twice": ("f",)}
@@ -380,6 +387,15 @@ class TestTurns:
         handed = speaking("m", 2, requests=asks((name, {"agent_name": "desk"}, "c1")))
         taken = [speaking("n", later)] if later else []
         assert ("ends_with_hand_off" in doubts(handed, *taken)) is doubted
+
+    @pytest.mark.parametrize(("names", "doubted"), [(("desk", "desk"), True), (("desk", "clerk"), False)])
+    def test_crews_of_other_agents_are_not_one_that_was_told_two_things(
+        self, names: tuple[str, str], *, doubted: bool
+    ) -> None:
+        crews = told("a1", 1, "book"), told("a2", 5, "cancel")
+        agents = [agent("t", f"b{n}", f"a{n}", start=4 * n - 3, end=4 * n - 1, agent=names[n - 1]) for n in (1, 2)]
+        models = [speaking(f"m{n}", 4 * n - 2.5, f"b{n}", answers=True) for n in (1, 2)]
+        assert ("several_agent_runs" in doubts(*crews, *agents, *models)) is doubted
 
     def test_one_agent_that_ran_twice_where_nothing_tells_what_it_was_told(self) -> None:
         one, other = told("a1", 1, None), told("a2", 5, None)

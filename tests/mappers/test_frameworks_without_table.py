@@ -91,6 +91,15 @@ def span(number: int, name: str, start: int, end: int, attributes: Written) -> d
     }
 
 
+def test_a_list_of_tools_is_no_call(tmp_path: Path) -> None:
+    listing = {"mcp.method.name": "tools/list", "fastmcp.component.type": "tool"}
+    file = tmp_path / "spans.json"
+    file.write_text(
+        json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span(1, "tools/list", 1, 2, listing)]}]}]})
+    )
+    assert not read_sessions([file])
+
+
 @pytest.mark.parametrize("platform", WAYS)
 def test_calls_are_read_by_the_shape_of_spans(platform: str, tmp_path: Path) -> None:
     way = WAYS[platform]

@@ -223,6 +223,17 @@ def test_answers_that_are_errors(failed: Any) -> None:
     assert end_of_input([failed]).answered == {"c": True}
 
 
+def test_what_the_provider_ran_itself_is_answered_beside_what_it_asked_for() -> None:
+    ran = {"type": "mcp_tool_use", "id": "m", "name": "weather", "input": {}}
+    failed = {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": True, "content": []}
+    found = {"type": "web_search_tool_result", "tool_use_id": "w", "content": [{"type": "web_search_result"}]}
+    asked = {"role": "assistant", "content": [ran, failed, found, {"type": "tool_use", "id": "c-1", "name": "f"}]}
+    end = end_of_input([USER, asked, ANSWERS["Anthropic"]])
+    assert (end.new_user_message, end.answered) == (False, {"c-1": False, "m": True, "w": False})
+    assert end_of_input([USER, asked, ANSWERS["Anthropic"], MODEL, USER]).answered is None
+    assert end_of_input([USER, asked, USER]).answered is None
+
+
 @pytest.mark.parametrize(
     "messages", [None, "", "x", "[", "[]", "[1]", 3, [], {}, [[]], '[{"role": 3}]', [{"role": "system"}]]
 )

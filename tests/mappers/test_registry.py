@@ -222,6 +222,21 @@ def test_a_plugin_is_taken_off_only_where_the_framework_puts_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "attributes"), [("handoff to clerk", TOOL), ("delegate find", {"mcp.method.name": "tools/call"})]
+)
+def test_what_is_handed_on_is_no_call_of_its_own(name: str, attributes: dict[str, Any]) -> None:
+    for name_, pseudo in ((name, True), ("find", False)):
+        tool = read(attributes, name=name_).tool
+        assert tool is not None
+        assert tool.pseudo is pseudo
+
+
+@pytest.mark.parametrize("nobody", ["null", "None", "undefined"])
+def test_a_null_written_as_text_is_no_session(nobody: str) -> None:
+    assert read({"group_id": nobody, "session.id": "s-1"}).session_keys == (("session.id", "s-1"),)
+
+
+@pytest.mark.parametrize(
     ("name", "attributes"),
     [
         ("invoke_graph", {"gen_ai.operation.name": "invoke_graph"}),

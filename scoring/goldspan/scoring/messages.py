@@ -425,7 +425,9 @@ def _is_bare_request(value: Mapping[str, Any]) -> bool:
 @lru_cache(256)
 def _kind_named(name: str) -> str:
     bare = "".join(filter(str.isalpha, name)).lower() if len(name) < 40 else ""
-    # A tool that the provider runs by itself has the same parts with a word before: `server_tool_use`, `mcp_tool_use`.
+    # What the provider runs has words before: `server_tool_use`, `mcp_tool_use`, `web_search_tool_result`.
+    if bare.endswith("toolresult"):
+        return _ANSWER
     return _KINDS.get(bare) or _KINDS.get(bare.removeprefix("server").removeprefix("mcp"), "")
 
 
@@ -566,7 +568,7 @@ def _is_failed(held: object) -> bool:
         return True
     output = held.get("output")
     kind = (output if is_mapping(output) else held).get("type")
-    return isinstance(kind, str) and kind.startswith("error")
+    return isinstance(kind, str) and (kind.startswith("error") or kind.endswith("_error"))
 
 
 _ERROR = re.compile(

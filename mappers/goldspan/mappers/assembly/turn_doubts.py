@@ -103,17 +103,21 @@ def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contr
     root = spans[0] if is_agent(spans[0]) else next(filter(is_agent, spans), None)
     if root is None or sum(map(is_agent, spans)) < 3 or root.context.user_text != NO_CONTENT:  # which reads content
         return
-    runs = _by_inner_agent(spans, tree_of(root))
+    tree = tree_of(root)
+    runs = _by_inner_agent(spans, tree)
     if any(span.role is Role.MODEL for span in runs.pop("", ())):
         return
-    before: dict[str | None, tuple[SpanFacts, str]] = {}
+    before: dict[tuple[str | None, ...], tuple[SpanFacts, str]] = {}
     are_recorded = any(span.role is Role.MODEL for span in spans)
     for agent, below in runs.items():
         run = next(span for span in below if span.span_id == agent)
         told = _told(below)
         if not told and are_recorded:
             continue
-        earlier, was_told = before.setdefault(run.agent, (run, told))
+        # Crews of other agents have one name: which agents are around the first model call tells them apart.
+        first = next((span for span in below if span.role is Role.MODEL), run)
+        names = (run.agent, *(one.agent for one in tree.recognised_above(first.span_id) if is_agent(one)))
+        earlier, was_told = before.setdefault(names, (run, told))
         if run is not earlier and earlier.end <= run.start and _may_differ(told, was_told):
             yield Contradiction("several_agent_runs", DoubtedFact.TURNS, [earlier.ref, run.ref])
             return

@@ -17,6 +17,8 @@ MCP = DialectTable(
     docs="https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/",
     rules=(
         Rule(Role.TOOL, _METHOD, frozenset({"tools/call"}), kind=_SERVER, no_turn=True),
+        # FastMCP hands a call on to a server that is mounted in another.
+        Rule(Role.TOOL, _METHOD, frozenset({"tools/call"}), name_prefix="delegate ", pseudo=True),
         Rule(Role.TOOL, _METHOD, frozenset({"tools/call"})),
     ),
     tool_name=("gen_ai.tool.name", "mcp.tool.name"),

@@ -37,6 +37,8 @@ OTEL_GENAI = DialectTable(
     title="OpenTelemetry GenAI semantic conventions",
     docs="https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/",
     rules=(
+        # Agent 365 writes hand-offs of the OpenAI Agents SDK so.
+        Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"}), name_prefix="handoff to ", pseudo=True),
         Rule(Role.TOOL, _OPERATION, frozenset({"execute_tool"})),
         Rule(Role.AGENT, _OPERATION, _AGENTS),
         Rule(Role.AGENT, "workflow.id", name_prefix="workflow.run"),  # those of Agent Framework

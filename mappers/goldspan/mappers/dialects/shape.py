@@ -217,7 +217,7 @@ class _Look:
     def of_tool(self) -> bool:
         """Its kind says that it is a tool's; or an attribute or its name names a tool, and arguments are an object."""
         if any(map(is_tool_kind, self.kinds)):
-            return True
+            return not any("list" in words_of(kind) for kind in self.kinds)  # MCP's `tools/list`
         names = [text for place, text in self.texts.items() if _holds_tool(place) and _NAME.fullmatch(text)]
         called = begins_as_call(self._span_name)
         if called and tool_in(self._span_name) in names:

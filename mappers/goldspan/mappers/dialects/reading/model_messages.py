@@ -307,7 +307,8 @@ def _since_the_model(messages: object) -> Iterator[Message]:
             asking = raw
             break
         latest.append((raw, role))
-    asked = [one.name for one in message_of(asking).requests] if asking is not None else ()
+    said = Message("") if asking is None else message_of(asking)
+    asked = [one.name for one in said.requests]
     is_whole = getattr(messages, "whole", True)
     for place, (raw, role) in enumerate(latest, start=1):
         if not role and raw.get("role") in asked:  # Langfuse's handler for LangChain.js writes the tool's name there
@@ -316,6 +317,8 @@ def _since_the_model(messages: object) -> Iterator[Message]:
             yield _answering(message_of(raw), role, asking)
         else:
             yield message_of(raw)
+    if said.results and latest and not any(is_user_message(raw) for raw, _ in latest):
+        yield Message("tool", results=said.results)  # what the provider ran itself, beside what it asked for
 
 
 def _answering(message: Message, said_by: str, asking: Mapping[str, Any]) -> Message:

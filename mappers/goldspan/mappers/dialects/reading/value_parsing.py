@@ -109,11 +109,15 @@ def first_of(*steps: Take) -> Take:
 _MAX_DIGITS_BITS = 512
 
 
+_NULLS = frozenset({"null", "None", "undefined"})
+"""How writers of text write that there is no id: one for all who have none would join them."""
+
+
 def identifier(value: object) -> str | None:
-    """Return an id as text. Whole numbers are ids; blank texts, what stands for a hidden one, other types are not."""
+    """Return an id as text. Whole numbers are ids; blanks, nulls, what stands for a hidden one, other types are not."""
     if isinstance(value, str):
         text = str.__str__(value)  # plain text, whatever its class
-        return text if text and not text.isspace() and not is_redacted(text) else None
+        return text if text and not text.isspace() and text not in _NULLS and not is_redacted(text) else None
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _MAX_DIGITS_BITS:
         return str(value)
     return None
