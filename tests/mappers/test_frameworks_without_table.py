@@ -100,6 +100,18 @@ def test_a_list_of_tools_is_no_call(tmp_path: Path) -> None:
     assert not read_sessions([file])
 
 
+def test_what_has_no_name_is_no_tool(tmp_path: Path) -> None:
+    """NVIDIA's toolkit writes a workflow as the function `<workflow>`."""
+    kind = {"nat.span.kind": "FUNCTION"}
+    around = span(1, "<workflow>", 1, 9, {**kind, "nat.function.name": "<workflow>", "input.value": "weather?"})
+    given = {"nat.function.name": "get_weather", "input.value": '{"city": "Paris"}'}
+    called = span(2, "get_weather", 2, 3, {**kind, **given})
+    file = tmp_path / "spans.json"
+    file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [around, called]}]}]}))
+    (session,) = read_sessions([file])
+    assert [(call.name, call.arguments) for call in session.turns[0].calls] == [("get_weather", {"city": "Paris"})]
+
+
 @pytest.mark.parametrize("platform", WAYS)
 def test_calls_are_read_by_the_shape_of_spans(platform: str, tmp_path: Path) -> None:
     way = WAYS[platform]

@@ -122,6 +122,7 @@ def test_a_result_that_is_marked_as_an_error_failed(result: Any) -> None:
         ('{"error": "Failed to invoke function stock because of error shop unreachable"}', True),
         ("{'error': \"Failed to invoke function stock because of {'x': 1}\"}", True),
         ("Failed to invoke Tool `stock` with parameters {'item': 'ghost'}.", True),
+        ("Tool execution failed: Error executing tool 'stock': shop unreachable", True),
         ("Invalid input for tools is refused here", False),
         ("ToolException: no table", True),
         ('{"error": "Error executing book: no table"}', True),

@@ -231,7 +231,7 @@ def test_what_is_handed_on_is_no_call_of_its_own(name: str, attributes: dict[str
         assert tool.pseudo is pseudo
 
 
-@pytest.mark.parametrize("nobody", ["null", "None", "undefined"])
+@pytest.mark.parametrize("nobody", ["null", "None", "undefined", "unknown"])
 def test_a_null_written_as_text_is_no_session(nobody: str) -> None:
     assert read({"group_id": nobody, "session.id": "s-1"}).session_keys == (("session.id", "s-1"),)
 

@@ -575,7 +575,7 @@ _ERROR = re.compile(
     r"""\s*(?:"?\{\s*\\*["']error\\*["']\s*:\s*\\*["'])?(?:(?:Tool)?(?:Error|Exception)"""
     r"(?::|\s(?:executing|calling|invoking|running|while|in)\b)"
     r"|Traceback \(most recent call last\)|An (?:internal )?error occurred\b"
-    r"|Invalid input for tool\b|Failed to invoke (?:function|[Tt]ool)\b"
+    r"|Invalid input for tool\b|Tool execution failed\b|Failed to invoke (?:function|[Tt]ool)\b"
     r"|Model tried to call unavailable tool\b|Tool with name '[^'\n]{1,99}' failed\b)"
 )
 """How frameworks begin the text that they give a model in the place of the result of a tool that failed."""

@@ -512,7 +512,7 @@ class _ShapeReading:
 def _self_described(span: SpanFacts, look: SpanLook) -> SpanFacts | None:
     """Return the call that a span describes; None where it names several tools."""
     name = look.tool_name[1] if look.tool_name is not None else tool_in(look.name)
-    if "(" in name:
+    if "(" in name or name.startswith("<"):  # `<workflow>`, `<lambda>`: no name at all
         return None
     arguments = look.own[1] if look.own is not None else NO_CONTENT
     named = look.tool_name is not None or is_tool_name(name)

@@ -493,6 +493,7 @@ DEFAULT_SESSION_KEYS: tuple[str, ...] = (
     "ai.settings.context.sessionId",
     "mlflow.trace.session",
     "microsoft.session.id",
+    "nat.conversation.id",
 )
 """Session attributes in the order of precedence (R6). `mcp.session.id` is a transport's, never one of them."""
 

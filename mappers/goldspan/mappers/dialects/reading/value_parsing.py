@@ -109,7 +109,7 @@ def first_of(*steps: Take) -> Take:
 _MAX_DIGITS_BITS = 512
 
 
-_NULLS = frozenset({"null", "None", "undefined"})
+_NULLS = frozenset({"null", "None", "undefined", "unknown"})
 """How writers of text write that there is no id: one for all who have none would join them."""
 
 
