@@ -231,6 +231,14 @@ def test_results_tell_by_their_place_which_request_failed(
     assert [call.error is not None for call in found] == failed
 
 
+def test_what_a_provider_ran_itself_failed_where_its_output_says_so() -> None:
+    asked = asking("m", 1, ("f", {}, "1"), ("g", {}, "2"))
+    assert asked.model is not None
+    first, second = asked.model.requests
+    asked = replace(asked, model=replace(asked.model, requests=(replace(first, failed=True), second)))
+    assert [(call.name, call.error) for call in calls(asked)] == [("f", "error"), ("g", None)]
+
+
 class TestPseudoCalls:
     def test_merged_spans_are_always_dropped(self) -> None:
         assert calls(run("x", 1, "(merged tools)", None, facts={"merged": True})) == ()

@@ -172,6 +172,22 @@ def test_a_request_may_lack_arguments_and_id_and_hide_one_argument() -> None:
     assert second.argument_captures == {"x": Capture.REDACTED}
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        [{"type": "mcp_call", "id": "m", "name": "f", "arguments": "{}", "error": "boom", "status": "failed"}],
+        [
+            {"type": "mcp_tool_use", "id": "m", "name": "f", "input": {}},
+            {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": True, "content": []},
+        ],
+    ],
+)
+def test_what_the_provider_ran_itself_may_have_failed(output: Any) -> None:
+    own = {"type": "tool_use", "id": "c-1", "name": "g", "input": {}}
+    found = requests_in([{"role": "assistant", "content": [*output, own]}])
+    assert [(request.call_id, request.failed) for request in found] == [("m", True), ("c-1", False)]
+
+
 # The end of the input
 
 ANSWERS: dict[str, Any] = {

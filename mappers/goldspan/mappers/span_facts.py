@@ -49,6 +49,8 @@ class ToolRequest(Struct, frozen=True, gc=False, omit_defaults=True):
     """Single arguments whose value is hidden, by name."""
     pseudo: bool = False
     """Asks for something the framework does by itself, such as a hand-off: no call where no execution answers it."""
+    failed: bool = False
+    """The provider ran it itself, and the output says that it failed."""
 
 
 class ToolFacts(Struct, frozen=True, gc=False, omit_defaults=True):

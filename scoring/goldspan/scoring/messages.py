@@ -42,6 +42,8 @@ class MessageRequest(Struct, frozen=True, gc=False):
     arguments: object = None
     """As recorded: an object, its JSON text, or none."""
     call_id: str = ""
+    failed: bool = False
+    """The provider ran it itself, and it failed."""
 
 
 class MessageResult(Struct, frozen=True, gc=False):
@@ -482,7 +484,8 @@ def _request(part: Mapping[str, Any]) -> MessageRequest | None:
     name = _first(held, _NAMES)
     if not isinstance(name, str) or not name or _defines(held) or "tools" in held:  # a list of a server's tools
         return None
-    return MessageRequest(name, _first(held, _ARGUMENTS), _id(held))
+    failed = held.get("status") == "failed" or _is_failed(held)
+    return MessageRequest(name, _first(held, _ARGUMENTS), _id(held), failed)
 
 
 def _first(held: Mapping[str, Any], keys: Iterable[str]) -> Any:

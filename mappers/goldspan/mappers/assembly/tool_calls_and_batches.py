@@ -653,6 +653,8 @@ def _nameless_error(ask: _ModelRequest, later: Sequence[SpanFacts], executions: 
     Nor has it one where the ids are others than the requests': OpenLLMetry writes those of items for one of the two.
     If just that was executed and failed, the result is of that call: several spans may repeat its request.
     """
+    if ask.request.failed:
+        return "error"
     model, following = ask.model, bisect_left(later, ask.model.end, key=attrgetter("start"))
     if model.model is None or following == len(later):
         return None

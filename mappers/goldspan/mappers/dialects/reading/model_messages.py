@@ -237,29 +237,31 @@ def _said_in_text(text: str) -> tuple[Message, ...]:
 
 def requests_in(output: object) -> tuple[ToolRequest, ...]:
     """Return the tool calls that a model's output asks for, in its order."""
-    asked = _asked_in(output)
+    said = _asking_in(output)
+    asked = [request for one in said for request in one.requests]
     if any(_is_garbled(request.arguments) for request in asked):
         return ()
-    return tuple([_tool_request(request) for request in asked if request.name not in _HIDDEN])
+    failed = {result.call_id for one in said for result in one.results if result.failed}
+    return tuple([_tool_request(request, failed) for request in asked if request.name not in _HIDDEN])
 
 
 def are_garbled(output: object) -> bool:
     """Say whether a model's output has the arguments of several requests in one: some writers join what is streamed."""
-    return any(_is_garbled(request.arguments) for request in _asked_in(output))
+    return any(_is_garbled(request.arguments) for one in _asking_in(output) for request in one.requests)
 
 
-def _asked_in(output: object) -> list[MessageRequest]:
-    said = (one for one in said_in(output) if one.requests and one.role in {"assistant", ""})
-    return [request for one in said for request in one.requests]
+def _asking_in(output: object) -> list[Message]:
+    return [one for one in said_in(output) if one.requests and one.role in {"assistant", ""}]
 
 
 def _is_garbled(arguments: object) -> bool:
     return isinstance(arguments, str) and "}{" in arguments and read_value(arguments) is arguments
 
 
-def _tool_request(request: MessageRequest) -> ToolRequest:
+def _tool_request(request: MessageRequest, failed: Collection[str]) -> ToolRequest:
     content, captures = read_arguments(request.arguments, {})
-    return ToolRequest(request.name, content, request.call_id or None, captures)
+    has_failed = request.failed or (request.call_id != "" and request.call_id in failed)
+    return ToolRequest(request.name, content, request.call_id or None, captures, failed=has_failed)
 
 
 def asks_in_part(text: str) -> bool:
