@@ -142,6 +142,16 @@ def test_a_model_call_that_failed_and_is_made_again_begins_no_turn(status: str |
     assert len(turns([first, first.changed(trace_id="u", span_id="m2", start=5, end=6)])) == expected
 
 
+@pytest.mark.parametrize(("first", "second", "expected"), [(False, True, 1), (True, True, 2), (False, False, 2)])
+def test_a_streamed_answer_on_a_span_of_its_own_begins_no_turn(first: bool, second: bool, expected: int) -> None:
+    """Logfire writes how a stream ended on another span than the call, with all that the model was told."""
+    begun, ended = (
+        model("t", f"m{n}", "main", user=True, start=n, evidence=SpanEvidence(users=("a",), system=AGENT, answers=said))
+        for n, said in ((1, first), (5, second))
+    )
+    assert len(turns([plain("t", "main", start=0, end=9), begun, ended])) == expected
+
+
 @pytest.mark.parametrize(("start", "expected"), [(2, 1), (4, 2)], ids=["meanwhile", "later"])
 def test_a_model_call_that_two_instrumentations_write_begins_one_turn(start: int, expected: int) -> None:
     evidence = SpanEvidence(users=("a",), system=AGENT, answers=True)

@@ -307,7 +307,8 @@ def is_beside(span: SpanFacts, before: Iterable[SpanFacts]) -> bool:
                 return False  # the conversation goes on: what the system tells it has the time in it, for example
             found = found or _are_beside(span, one)
         elif users == said:
-            return found or one.evidence.status is not None or span.start < one.end
+            is_streamed = span.evidence.answers and not one.evidence.answers  # Logfire writes its end on another span
+            return found or is_streamed or one.evidence.status is not None or span.start < one.end
         elif goes_on or one.evidence.requests or span.evidence.requests:
             return False
     return found
