@@ -274,6 +274,8 @@ class TestPseudoCalls:
             ({}, None, '{"goto": "booking_agent", "update": {}}', []),
             ({}, None, '{"lg_name": "Command", "update": {}, "goto": ["booking_agent"]}', []),
             ({}, None, '{"output": {"lg_name": "Command", "goto": ["booking_agent"]}}', []),
+            ({}, None, "Transferred to Booking_Agent, adopting the role of Booking_Agent immediately.", []),
+            ({}, None, "Transferred to booking_agent", ["transfer_to_booking_agent"]),
             ({}, None, "ok", ["transfer_to_booking_agent"]),
             ({}, "cashier", '{"queue": 3}', ["transfer_to_booking_agent"]),
             ({"why": "x"}, "Booking agent", "ok", ["transfer_to_booking_agent"]),

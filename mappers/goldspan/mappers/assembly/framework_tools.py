@@ -59,6 +59,8 @@ def _handed_over(call: ToolCall, spans: Iterable[SpanFacts]) -> bool:
     if is_mapping(result) and is_mapping(output := result.get("output")):  # LangChain.js wraps it
         result = output
     named: list[object] = [span.agent for span in spans if span.role is Role.AGENT]
+    if isinstance(result, str):  # AutoGen's words
+        named += re.findall(r"^Transferred to \S+, adopting the role of (\S+) immediately", result)
     for value in result.values() if is_mapping(result) else ():
         named += value if is_sequence(value) else [value]
     return call.name.partition("_to_")[2] in [re.sub(r"\W", "_", one.lower()) for one in named if isinstance(one, str)]
