@@ -43,6 +43,12 @@ def test_they_are_listed_with_their_reasons(folder: Path, tmp_path: Path) -> Non
     assert run("list", "--config", settings)[1] == out
 
 
+def test_a_folder_that_is_not_there_has_no_letters_to_count(tmp_path: Path) -> None:
+    code, out, err = run("list", "--folder", tmp_path / "nowhere")
+    assert (code, out) == (2, "")
+    assert "nowhere' does not exist" in err.replace("\n", " ")
+
+
 def test_those_that_are_accepted_are_sent_once(folder: Path, http: Downstream) -> None:
     code, out, err = run("send", "--folder", folder, "--to", http.endpoint)
     assert (code, out.strip()) == (1, "goldspan: 1 dead letter sent, 1 left")

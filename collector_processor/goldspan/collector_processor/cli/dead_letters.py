@@ -22,7 +22,9 @@ from goldspan.scoring.wording import counted, printable
 if TYPE_CHECKING:
     from goldspan.collector_processor.gateway.settings.sections import GatewaySettings
 
-_letters_of = options("dead-letters", config=click.Path(path_type=Path), folder=click.Path(path_type=Path))
+_letters_of = options(
+    "dead-letters", config=click.Path(path_type=Path), folder=click.Path(path_type=Path, exists=True, file_okay=False)
+)
 
 
 class _Letter(NamedTuple):
