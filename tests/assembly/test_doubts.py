@@ -212,7 +212,7 @@ class TestCalls:
     def test_results_of_calls_that_no_output_shows(self) -> None:
         shown = ResultEvidence(None, failed=False)
         given = speaking("n", 5, results=(shown,), continues=True)
-        assert doubts(speaking("m", 1, answers=True), given) == {"answered_not_read": ()}
+        assert doubts(speaking("m", 1, answers=True), given) == {"called_again": ()}
         handed_over = ran("a", 2, "transfer_to_agent", X, None)
         assert doubts(speaking("m", 1, answers=True), handed_over, given) == {}
 

@@ -111,7 +111,7 @@ def _of_calls(
     yield from _of_hand_offs(calls)
     yield from _of_executions(calls, asked, spans)
     yield from _of_answers(calls, asked, spans, models)
-    yield from _of_nameless_answers(calls, spans, models, tree_of)
+    yield from _of_nameless_answers(calls, models, tree_of)
     yield from _of_repeats(calls, executed, by_id, tree_of)
     yield from _of_arguments(calls, executed, asked, by_id)
     yield from _of_batches(calls, by_id, telling)
@@ -285,18 +285,14 @@ def _of_order(
 
 
 def _of_nameless_answers(
-    calls: Sequence[ToolCall], spans: Sequence[SpanFacts], models: Sequence[SpanFacts], tree_of: TreeOf
+    calls: Sequence[ToolCall], models: Sequence[SpanFacts], tree_of: TreeOf
 ) -> Iterator[Contradiction]:
-    """Doubt that a request was rejected where models were given results without ids of more calls than were read.
-
-    Where no call was read at all, nor anything left out on purpose, the models' outputs hide what they asked for.
-    """
+    """Doubt that a request was rejected where models were given results without ids of more calls than were read."""
     rejected = [call for call in calls if call.rejected and not call.call_id]
-    unread = not calls and not any(span.tool is not None or (span.model and span.model.requests) for span in spans)
     later = [span for span in models if span.start >= models[0].end and not tree_of(span).models_around(span.span_id)]
     shown = sum(not one.call_id for span in later for one in span.evidence.results)
-    if (rejected or unread) and shown > sum(not call.rejected for call in calls):
-        refs = [ref for call in rejected for ref in call.evidence] or [models[0].ref]
+    if rejected and shown > sum(not call.rejected for call in calls):
+        refs = [ref for call in rejected for ref in call.evidence]
         yield Contradiction("answered_not_read", DoubtedFact.CALLS, refs, [call.name for call in rejected])
 
 
