@@ -216,6 +216,15 @@ class TestCalls:
         handed_over = ran("a", 2, "transfer_to_agent", X, None)
         assert doubts(speaking("m", 1, answers=True), handed_over, given) == {}
 
+    def test_a_request_that_was_not_run_while_nobody_saw_results(self) -> None:
+        requests = (("f", X, "c1"), ("f", Y, "c2"))
+        asking = model("t", "m", "root", requests=requests, start=1, evidence=SpanEvidence(asks(*requests)))
+        run, later = ran("a", 2, "f", X, "c1", evidence={"failed": False}), speaking("n", 5, answers=True)
+        assert doubts(asking, run, later) == {"rejected_unseen": ("f",)}
+        assert doubts(asking, run) == {}, "nothing followed"
+        shown = (ResultEvidence("c1", failed=False),)
+        assert doubts(asking, run, speaking("n", 5, results=shown, continues=True)) == {}, "it was given no result"
+
     def test_a_call_without_arguments_within_another_beside_it(self) -> None:
         outer, inner = ran("a", 2, "f", X, None, end=4), ran("b", 2.5, "f", None, None, end=3)
         assert doubts(outer, inner) == {"read_twice": ("f",)}

@@ -130,12 +130,14 @@ def _role_of(document: Document) -> Role | None:
     return None if view is None or isinstance(view, LogView) else REGISTRY.read(view).role
 
 
-def without(documents: list[Document], role: Role) -> list[Document]:
-    """Leave out the spans of one role; what they hold belongs to their parents then."""
+def without(documents: list[Document], role: Role, only: int | None = None) -> list[Document]:
+    """Leave out the spans of one role, or one of these; what they hold belongs to their parents then."""
     gone: dict[str, str] = {}
     kept: list[Document] = []
+    place = -1
     for document, its in zip(documents, roles_in(documents), strict=True):
-        if its is role:
+        place += its is role
+        if its is role and only in (None, place):
             span = record_of(document)
             gone[span["spanId"]] = span.get("parentSpanId", "")
         else:
@@ -218,6 +220,16 @@ def messages_like(value: Any) -> bool:
 def wrapped_messages(documents: list[Document], _: Random) -> list[Document]:
     def change(_: str, value: Any, text: str) -> Value:
         return as_string({"tools": [], "messages": value}) if messages_like(value) else as_string(text)
+
+    return each_json(documents, change)
+
+
+@transformation("inputs with nothing but the last message")
+def last_messages(documents: list[Document], _: Random) -> list[Document]:
+    """Conversations that the provider keeps: a model is given what is new."""
+
+    def change(key: str, value: Any, text: str) -> Value:
+        return as_string(value[-1:]) if messages_like(value) and "input" in key else as_string(text)
 
     return each_json(documents, change)
 
@@ -457,6 +469,20 @@ def without_models(documents: list[Document], _: Random) -> list[Document]:
 @transformation("no tool spans", "batch", unless_requested=["calls"])
 def without_tools(documents: list[Document], _: Random) -> list[Document]:
     return without(documents, Role.TOOL)
+
+
+@transformation("no agent spans", "turns", "session")
+def without_agents(documents: list[Document], _: Random) -> list[Document]:
+    return without(documents, Role.AGENT)
+
+
+def losing_one(role: Role) -> Change:
+    """A span that its sender dropped, or that was sampled."""
+    return lambda documents, random: without(documents, role, random.randrange(roles_in(documents).count(role) or 1))
+
+
+transformation("one tool span lost", "batch", "failure", "order", unless_requested=["calls"])(losing_one(Role.TOOL))
+transformation("one model span lost", "batch", "turns", "requests")(losing_one(Role.MODEL))
 
 
 _CONTENT = re.compile(

@@ -112,6 +112,7 @@ def _of_calls(
     yield from _of_executions(calls, asked, spans)
     yield from _of_answers(calls, asked, spans, models)
     yield from _of_nameless_answers(calls, models, tree_of)
+    yield from _of_rejections(calls, spans)
     yield from _of_repeats(calls, executed, by_id, tree_of)
     yield from _of_arguments(calls, executed, asked, by_id)
     yield from _of_batches(calls, by_id, telling)
@@ -294,6 +295,19 @@ def _of_nameless_answers(
     if rejected and shown > sum(not call.rejected for call in calls):
         refs = [ref for call in rejected for ref in call.evidence]
         yield Contradiction("answered_not_read", DoubtedFact.CALLS, refs, [call.name for call in rejected])
+
+
+def _of_rejections(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:
+    """Doubt that a request was rejected where a model was called after it, and no results are recorded that models saw.
+
+    The span of its execution may be lost.
+    """
+    models = [span for span in spans if span.role is Role.MODEL]
+    if any(span.evidence.results for span in models):
+        return
+    for call in calls:
+        if call.rejected and models and models[-1].start >= call.end and models[-1].ref not in call.evidence:
+            yield Contradiction("rejected_unseen", DoubtedFact.CALLS, call.evidence[:1], [call.name])
 
 
 def _known_calls(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> tuple[set[str | None], set[str]]:

@@ -14,6 +14,7 @@ from goldspan.mappers.assembly.doubts import doubts_of
 from goldspan.mappers.assembly.framework_tools import HAND_OFFS, PSEUDO_TOOLS, hands_over
 from goldspan.mappers.assembly.tool_calls_and_batches import calls_of
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, other_lists, time_order
+from goldspan.mappers.assembly.turn_doubts import RunMarks
 from goldspan.mappers.assembly.turn_fragments import (
     DEFAULT_SESSION_KEYS,
     MOST_BEFORE,
@@ -34,10 +35,8 @@ from goldspan.mappers.span_facts import (
     ToolFacts,
     first_captured,
     first_known,
-    value_digest,
 )
 from goldspan.scoring.sessions import (
-    Capture,
     Doubt,
     DoubtedFact,
     Session,
@@ -97,7 +96,7 @@ class _Run:
         self._made: list[Turn] = []
         self._attributes: list[tuple[dict[str, object], bool]] = []
         """Of the first so many turns: attributes that goldens may join on, and whether a session id is ambiguous."""
-        self._marks = _Marks()
+        self._marks = RunMarks()
         self._alone: list[int] = []  # the places of turns of an agent alone
         self._session: Session | None = None
 
@@ -169,104 +168,6 @@ def _is_agent_alone(joined: _JoinedTurn) -> bool:
         return False
     spans = chain.from_iterable((*one.spans, *filter(None, [one.root_span])) for one in joined.fragments)
     return not any(span.hides_calls or span.model is not None or span.tool is not None for span in spans)
-
-
-_MOST_AROUND = 8  # turns that are looked at for a call that another ran in
-
-
-class _Marks:
-    """What the turns of a run asked for and ran: a later turn may have the other half of a call, or a called agent."""
-
-    def __init__(self) -> None:
-        self._first: dict[tuple[str, str, str], int] = {}
-        """By kind, id or arguments, and tool, the place of the first turn that has it."""
-        self._ends: list[int] = []
-        self._calls: list[list[ToolCall]] = []
-
-    def keep(self, turns: int) -> None:
-        """Forget all but the first so many turns."""
-        while len(self._ends) > turns:
-            self._ends.pop()
-            self._calls.pop()
-            while self._first and next(reversed(self._first.values())) >= len(self._ends):
-                self._first.popitem()
-
-    def held_against(self, turn: Turn) -> Turn:
-        """Note the next turn, and return it: in doubt where the execution of a request is in another turn."""
-        calls = [call for call in turn.calls if not call.rejected]
-        apart = [call for call in calls if self._is_of_another(call, turn)]
-        again = [call for call in calls if self._ran_before(call)]
-        found = (("ran_in_another_turn", apart), ("read_twice", again))
-        doubts = [_doubt(code, DoubtedFact.CALLS, doubted) for code, doubted in found if doubted]
-        caller = self._first.get(("calls", "", turn.agent or ""))
-        if caller is not None and turn.start < self._ends[caller]:
-            refs = () if turn.root is None else (turn.root,)
-            doubts.append(Doubt("within_another_turn", DoubtedFact.TURNS, refs, (turn.agent or "",)))
-        place = len(self._ends)
-        for call in calls:
-            self._first.setdefault(("calls", "", call.name), place)
-            for key in _halves(call):
-                self._first.setdefault(key, place)
-        self._ends.append(turn.end)
-        self._calls.append(calls)
-        return replace(turn, doubts=tuple(sorted((*turn.doubts, *doubts)))) if doubts else turn
-
-    def _ran_before(self, call: ToolCall) -> bool:
-        """Say whether another turn has this call: it has its id, or this one ran within it and says nothing more."""
-        if call.requested:
-            return False
-        if call.call_id and _as_it_ran(call) in self._first:
-            return True
-        if call.capture is not Capture.NOT_CAPTURED:
-            return False
-        around = (one for one in chain.from_iterable(self._calls[-_MOST_AROUND:]) if not one.requested)
-        return any(one.name == call.name and one.start <= call.start and call.end <= one.end for one in around)
-
-    def _is_of_another(self, call: ToolCall, turn: Turn) -> bool:
-        """Say whether another turn has the other half of a call; or, before it ended, the same request."""
-        if any(key in self._first for key in _other_halves(call)):
-            return True
-        asked = self._first.get(("asked", call.call_id, call.name)) if call.call_id and call.requested else None
-        return asked is not None and turn.start < self._ends[asked]
-
-
-def _doubt(code: str, fact: DoubtedFact, calls: Sequence[ToolCall]) -> Doubt:
-    refs = tuple(ref for call in calls for ref in call.evidence[:1])
-    return Doubt(code, fact, refs, tuple(sorted({call.name for call in calls})), calls[0].dialect)
-
-
-def _halves(call: ToolCall) -> Iterator[tuple[str, str, str]]:
-    """Yield what a call is noted under: as asked for, as begun without a result, as ran."""
-    mark = call.call_id or value_digest(call.arguments)
-    if call.requested:
-        yield "asked", mark, call.name
-    elif call.error is None and call.result.capture is Capture.NOT_CAPTURED and _is_marked(call):
-        yield "begun", mark, call.name
-    if not call.requested:
-        yield _as_it_ran(call)
-        if _is_marked(call):
-            yield "ran", mark, call.name
-
-
-def _as_it_ran(call: ToolCall) -> tuple[str, str, str]:
-    """Return what an execution is noted under with its arguments: one that runs again is written again, perhaps."""
-    return f"as {call.call_id}", value_digest(call.arguments), call.name
-
-
-def _is_marked(call: ToolCall) -> bool:
-    """Say whether something tells a call from others of its tool; what could not be read may be the same."""
-    return bool(call.call_id or call.arguments) or call.capture in (Capture.TRUNCATED, Capture.UNPARSABLE)
-
-
-def _other_halves(call: ToolCall) -> Iterator[tuple[str, str, str]]:
-    mark = call.call_id or value_digest(call.arguments)
-    if call.requested:
-        yield "ran", mark, call.name
-        yield "ran", value_digest(call.arguments), call.name  # its execution may have no id
-        return
-    yield "asked", mark, call.name
-    if call.result.capture is Capture.CAPTURED:
-        yield "begun", mark, call.name
 
 
 class SessionTurns:

@@ -169,11 +169,12 @@ def calls_of(
         first = execution.asked.model if requested and execution.asked is not None else execution.span
         batches.add(batch, time_order(first), execution.position, call)
     later = _given_results(spans)
+    shown = {one.call_id: None for span in spans for one in span.evidence.results if one.call_id} | answered
     for ask in _not_executed(unmatched, executions, spans):
         call = _requested_call(ask, given, _nameless_error(ask, later, executions))
         if is_of_framework(call, pseudo_tools, spans):
             continue
-        call = _only_requested(call, executed_names, answered)
+        call = _only_requested(call, executed_names, shown)
         moment = time_order(ask.model) if requested else (ask.model.end, ask.model.end, ask.model.span_id)
         batches.add(ask.response, moment, ask.position, call)
     return batches.numbered()

@@ -1,11 +1,16 @@
-"""Where turns begin and end, and of which session they are, held against what their spans say by content alone."""
+"""Where turns begin and end, and of which session they are, held against what their spans say by content alone.
+
+And the turns of a run against one another: one may have the other half of another's call.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from goldspan.mappers.assembly.framework_tools import TO_AN_AGENT
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, runner_of, time_order, two_outermost_agents
@@ -13,7 +18,7 @@ from goldspan.mappers.assembly.turn_fragments import is_injected
 from goldspan.mappers.span_facts import SHAPE, Role, SpanEvidence, SpanFacts, value_digest
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.messages import read_messages
-from goldspan.scoring.sessions import NO_CONTENT, DoubtedFact, SpanRef
+from goldspan.scoring.sessions import NO_CONTENT, Capture, Doubt, DoubtedFact, SpanRef, ToolCall, Turn
 
 TreeOf = Callable[[SpanFacts], TraceTree]
 
@@ -277,3 +282,101 @@ def _handed_on(models: Sequence[SpanFacts]) -> Iterator[str]:
     asked = (request.arguments.raw for span in models if span.model is not None for request in span.model.requests)
     for arguments in filter(is_mapping, asked):
         yield from (value_digest(text.strip()) for text in arguments.values() if isinstance(text, str))
+
+
+_MOST_AROUND = 8  # turns that are looked at for a call that another ran in
+
+
+class RunMarks:
+    """What the turns of a run asked for and ran: a later turn may have the other half of a call, or a called agent."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, str, str], int] = {}
+        """By kind, id or arguments, and tool, the place of the first turn that has it."""
+        self._ends: list[int] = []
+        self._calls: list[list[ToolCall]] = []
+
+    def keep(self, turns: int) -> None:
+        """Forget all but the first so many turns."""
+        while len(self._ends) > turns:
+            self._ends.pop()
+            self._calls.pop()
+            while self._first and next(reversed(self._first.values())) >= len(self._ends):
+                self._first.popitem()
+
+    def held_against(self, turn: Turn) -> Turn:
+        """Note the next turn, and return it: in doubt where the execution of a request is in another turn."""
+        calls = [call for call in turn.calls if not call.rejected]
+        apart = [call for call in calls if self._is_of_another(call, turn)]
+        again = [call for call in calls if self._ran_before(call)]
+        found = (("ran_in_another_turn", apart), ("read_twice", again))
+        doubts = [_doubt(code, DoubtedFact.CALLS, doubted) for code, doubted in found if doubted]
+        caller = self._first.get(("calls", "", turn.agent or ""))
+        if caller is not None and turn.start < self._ends[caller]:
+            refs = () if turn.root is None else (turn.root,)
+            doubts.append(Doubt("within_another_turn", DoubtedFact.TURNS, refs, (turn.agent or "",)))
+        place = len(self._ends)
+        for call in calls:
+            self._first.setdefault(("calls", "", call.name), place)
+            for key in _halves(call):
+                self._first.setdefault(key, place)
+        self._ends.append(turn.end)
+        self._calls.append(calls)
+        return replace(turn, doubts=tuple(sorted((*turn.doubts, *doubts)))) if doubts else turn
+
+    def _ran_before(self, call: ToolCall) -> bool:
+        """Say whether another turn has this call: it has its id, or this one ran within it and says nothing more."""
+        if call.requested:
+            return False
+        if call.call_id and _as_it_ran(call) in self._first:
+            return True
+        if call.capture is not Capture.NOT_CAPTURED:
+            return False
+        around = (one for one in chain.from_iterable(self._calls[-_MOST_AROUND:]) if not one.requested)
+        return any(one.name == call.name and one.start <= call.start and call.end <= one.end for one in around)
+
+    def _is_of_another(self, call: ToolCall, turn: Turn) -> bool:
+        """Say whether another turn has the other half of a call; or, before it ended, the same request."""
+        if any(key in self._first for key in _other_halves(call)):
+            return True
+        asked = self._first.get(("asked", call.call_id, call.name)) if call.call_id and call.requested else None
+        return asked is not None and turn.start < self._ends[asked]
+
+
+def _doubt(code: str, fact: DoubtedFact, calls: Sequence[ToolCall]) -> Doubt:
+    refs = tuple(ref for call in calls for ref in call.evidence[:1])
+    return Doubt(code, fact, refs, tuple(sorted({call.name for call in calls})), calls[0].dialect)
+
+
+def _halves(call: ToolCall) -> Iterator[tuple[str, str, str]]:
+    """Yield what a call is noted under: as asked for, as begun without a result, as ran."""
+    mark = call.call_id or value_digest(call.arguments)
+    if call.requested:
+        yield "asked", mark, call.name
+    elif call.error is None and call.result.capture is Capture.NOT_CAPTURED and _is_marked(call):
+        yield "begun", mark, call.name
+    if not call.requested:
+        yield _as_it_ran(call)
+        if _is_marked(call):
+            yield "ran", mark, call.name
+
+
+def _as_it_ran(call: ToolCall) -> tuple[str, str, str]:
+    """Return what an execution is noted under with its arguments: one that runs again is written again, perhaps."""
+    return f"as {call.call_id}", value_digest(call.arguments), call.name
+
+
+def _is_marked(call: ToolCall) -> bool:
+    """Say whether something tells a call from others of its tool; what could not be read may be the same."""
+    return bool(call.call_id or call.arguments) or call.capture in (Capture.TRUNCATED, Capture.UNPARSABLE)
+
+
+def _other_halves(call: ToolCall) -> Iterator[tuple[str, str, str]]:
+    mark = call.call_id or value_digest(call.arguments)
+    if call.requested:
+        yield "ran", mark, call.name
+        yield "ran", value_digest(call.arguments), call.name  # its execution may have no id
+        return
+    yield "asked", mark, call.name
+    if call.result.capture is Capture.CAPTURED:
+        yield "begun", mark, call.name
