@@ -330,6 +330,7 @@ def _of_repeats(
     made = Counter(call.name for call in calls)
     several = [call for call in calls if made[call.name] > 1]
     yield from _of_equal_calls(several, executed, by_id)
+    yield from _of_calls_within(several, executed)
     waiting = [call for call in calls if call.requested and not call.rejected and call.arguments]
     of_span, around = _made_by_span(calls, executed), _calls_around(several)
     for call in calls:
@@ -356,17 +357,23 @@ def _of_equal_calls(
     """Doubt that equal executions or requests are two calls where they have one id, or where one has no result."""
     returned = {(call.name, value_digest(call.arguments)) for call in calls if _is_told(call, executed, result=True)}
     ran: set[tuple[str, str, str]] = set()
-    before: dict[tuple[str, str, str], ToolCall] = {}
     for call in (one for one in calls if one.requested or one.span in executed):
         call_id, mark = call.call_id or "", (call.name, value_digest(call.arguments))
         again = bool(call_id) and (call_id, *mark) in ran
         alone = not call.requested and call_id not in by_id and mark in returned
-        failed = before.setdefault((call_id, *mark), call) if call_id else call
-        again = again or (failed is not call and _ran_within(call, failed))
         if again or (alone and _is_told(call, executed, result=False)):
             yield Contradiction("read_twice", DoubtedFact.CALLS, call.evidence[:1], [call.name])
         if call.error is None:  # after a failure a framework may run it again
             ran.add((call_id, *mark))
+
+
+def _of_calls_within(calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFacts]) -> Iterator[Contradiction]:
+    """Doubt that equal executions of one id are two calls where one ran during the other: no retry does."""
+    first: dict[tuple[str, str, str], ToolCall] = {}
+    for call in (one for one in calls if one.call_id and one.span in executed):
+        outer = first.setdefault((call.call_id or "", call.name, value_digest(call.arguments)), call)
+        if outer is not call and _ran_within(call, outer):
+            yield Contradiction("read_twice", DoubtedFact.CALLS, call.evidence[:1], [call.name])
 
 
 def _is_told(call: ToolCall, executed: Mapping[SpanRef, SpanFacts], *, result: bool) -> bool:
@@ -435,10 +442,8 @@ def _of_arguments(
     for one in asked:
         asked_by_name.setdefault(one.request.name, []).append(one)
     made = Counter(call.name for call in calls)
-    known = {(call.name, value_digest(call.arguments)) for call in calls if made[call.name] > 1 and call.arguments}
+    yield from _of_envelopes([call for call in calls if made[call.name] > 1 and call.arguments])
     for call in calls:
-        if known and any((call.name, value_digest(inner)) in known for inner in _inside(call.arguments)):
-            yield Contradiction("arguments_in_envelope", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
         ask = by_id.get(call.call_id or "")
         if ask is None and made[call.name] == 1 and len(asked_by_name.get(call.name, ())) == 1:
             [ask] = asked_by_name[call.name]
@@ -447,9 +452,22 @@ def _of_arguments(
             yield Contradiction("arguments_as_texts", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
 
 
+_MOST_ENVELOPES = 3
+
+
+def _of_envelopes(calls: Sequence[ToolCall]) -> Iterator[Contradiction]:
+    """Doubt arguments that are nothing but those of another call of the tool, in an object."""
+    known = {(call.name, value_digest(call.arguments)) for call in calls}
+    for call in calls:
+        if any((call.name, value_digest(inner)) in known for inner in _inside(call.arguments)):
+            yield Contradiction("arguments_in_envelope", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
+
+
 def _inside(arguments: object) -> Iterator[object]:
     """Yield what stands in an object and nothing beside it, and what stands so in that."""
-    while is_mapping(arguments) and len(arguments) == 1:
+    for _ in range(_MOST_ENVELOPES):
+        if not is_mapping(arguments) or len(arguments) != 1:
+            return
         [arguments] = arguments.values()
         yield arguments
 

@@ -168,8 +168,7 @@ def calls_of(
         batch = batch_of[execution.span.ref] if execution.batch is None else execution.batch
         first = execution.asked.model if requested and execution.asked is not None else execution.span
         batches.add(batch, time_order(first), execution.position, call)
-    later = _given_results(spans)
-    shown = {one.call_id: None for span in spans for one in span.evidence.results if one.call_id} | answered
+    later, shown = _given_results(spans), _shown_results(spans) | answered
     for ask in _not_executed(unmatched, executions, spans):
         call = _requested_call(ask, given, _nameless_error(ask, later, executions))
         if is_of_framework(call, pseudo_tools, spans):
@@ -178,6 +177,11 @@ def calls_of(
         moment = time_order(ask.model) if requested else (ask.model.end, ask.model.end, ask.model.span_id)
         batches.add(ask.response, moment, ask.position, call)
     return batches.numbered()
+
+
+def _shown_results(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
+    """Return the ids of the calls whose results models were shown; whether they failed is not said by their shape."""
+    return {one.call_id: None for span in spans for one in span.evidence.results if one.call_id}
 
 
 def _not_executed(

@@ -5,8 +5,9 @@ And the turns of a run against one another: one may have the other half of anoth
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -119,13 +120,16 @@ def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contr
         told = _told(below)
         if not told and are_recorded:
             continue
-        # Crews of other agents have one name: which agents are around the first model call tells them apart.
-        first = next((span for span in below if span.role is Role.MODEL), run)
-        names = (run.agent, *(one.agent for one in tree.recognised_above(first.span_id) if is_agent(one)))
-        earlier, was_told = before.setdefault(names, (run, told))
+        earlier, was_told = before.setdefault(_agents_of(run, below, tree), (run, told))
         if run is not earlier and earlier.end <= run.start and _may_differ(told, was_told):
             yield Contradiction("several_agent_runs", DoubtedFact.TURNS, [earlier.ref, run.ref])
             return
+
+
+def _agents_of(run: SpanFacts, below: Sequence[SpanFacts], tree: TraceTree) -> tuple[str | None, ...]:
+    """Return the names of a run's agents. Crews of others may have one: those around the first model are among them."""
+    first = next((span for span in below if span.role is Role.MODEL), run)
+    return (run.agent, *(one.agent for one in tree.recognised_above(first.span_id) if is_agent(one)))
 
 
 def of_flat_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradiction]:
@@ -133,18 +137,27 @@ def of_flat_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Cont
 
     A sub-agent whose inside is not recorded runs while its caller's models do not. A run may as well be resumed.
     """
-    agents = [span for span in spans if is_agent(span)]
-    if len(agents) < 2:
-        return
-    above = {next((one.ref for one in tree_of(span).recognised_above(span.span_id)), None) for span in spans}
-    empty = [span for span in agents if span.ref not in above]
+    empty = _empty_agents(spans, tree_of)
     for earlier, later in pairwise(empty):
         if earlier.end > later.start or earlier.agent != later.agent:
             return
-    ran = [span for span in spans if span.role is not Role.AGENT]
-    runs = [[span for span in ran if one.start <= span.start <= one.end] for one in empty]
-    if sum(map(len, runs)) == len(ran) and sum(bool(run and not run[0].evidence.continues) for run in runs) > 1:
+    starts = [one.start for one in empty]
+    first: dict[int, SpanFacts] = {}
+    for span in (one for one in spans if one.role is not Role.AGENT) if starts else ():
+        place = bisect_right(starts, span.start) - 1
+        if place < 0 or span.start > empty[place].end:
+            return
+        first.setdefault(place, span)
+    if sum(not one.evidence.continues for one in first.values()) > 1:
         yield Contradiction("ran_beside_agents", DoubtedFact.TURNS, [one.ref for one in empty])
+
+
+def _empty_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> list[SpanFacts]:
+    agents = [span for span in spans if is_agent(span)]
+    if len(agents) < 2:
+        return []
+    above = {next((one.ref for one in tree_of(span).recognised_above(span.span_id)), None) for span in spans}
+    return [span for span in agents if span.ref not in above]
 
 
 def of_hand_offs(spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:
@@ -284,7 +297,15 @@ def _handed_on(models: Sequence[SpanFacts]) -> Iterator[str]:
         yield from (value_digest(text.strip()) for text in arguments.values() if isinstance(text, str))
 
 
-_MOST_AROUND = 8  # turns that are looked at for a call that another ran in
+_MOST_AROUND = 8  # turns, and in each so many calls of a tool, that are looked at for one that another ran in
+
+
+def _last_by_name(calls: Sequence[ToolCall]) -> Mapping[str, Sequence[ToolCall]]:
+    found = defaultdict[str, deque[ToolCall]](lambda: deque(maxlen=_MOST_AROUND))
+    for call in calls:
+        if not call.requested:
+            found[call.name].append(call)
+    return found
 
 
 class RunMarks:
@@ -294,7 +315,8 @@ class RunMarks:
         self._first: dict[tuple[str, str, str], int] = {}
         """By kind, id or arguments, and tool, the place of the first turn that has it."""
         self._ends: list[int] = []
-        self._calls: list[list[ToolCall]] = []
+        self._calls: list[Mapping[str, Sequence[ToolCall]]] = []
+        """Of each turn, the last calls of each tool."""
 
     def keep(self, turns: int) -> None:
         """Forget all but the first so many turns."""
@@ -321,7 +343,7 @@ class RunMarks:
             for key in _halves(call):
                 self._first.setdefault(key, place)
         self._ends.append(turn.end)
-        self._calls.append(calls)
+        self._calls.append(_last_by_name(calls))
         return replace(turn, doubts=tuple(sorted((*turn.doubts, *doubts)))) if doubts else turn
 
     def _ran_before(self, call: ToolCall) -> bool:
@@ -332,8 +354,8 @@ class RunMarks:
             return True
         if call.capture is not Capture.NOT_CAPTURED:
             return False
-        around = (one for one in chain.from_iterable(self._calls[-_MOST_AROUND:]) if not one.requested)
-        return any(one.name == call.name and one.start <= call.start and call.end <= one.end for one in around)
+        around = chain.from_iterable(turn.get(call.name, ()) for turn in self._calls[-_MOST_AROUND:])
+        return any(one.start <= call.start and call.end <= one.end for one in around)
 
     def _is_of_another(self, call: ToolCall, turn: Turn) -> bool:
         """Say whether another turn has the other half of a call; or, before it ended, the same request."""
