@@ -457,19 +457,21 @@ _MOST_ENVELOPES = 3
 
 def _of_envelopes(calls: Sequence[ToolCall]) -> Iterator[Contradiction]:
     """Doubt arguments that are nothing but those of another call of the tool, in an object."""
-    known = {(call.name, value_digest(call.arguments)) for call in calls}
-    for call in calls:
-        if any((call.name, value_digest(inner)) in known for inner in _inside(call.arguments)):
+    inside = [(call, inner) for call in calls for inner in _inside(call.arguments)]
+    known = {(call.name, value_digest(call.arguments)) for call in calls if inside}
+    for call, inner in inside:
+        if (call.name, value_digest(inner)) in known:
             yield Contradiction("arguments_in_envelope", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
 
 
 def _inside(arguments: object) -> Iterator[object]:
-    """Yield what stands in an object and nothing beside it, and what stands so in that."""
+    """Yield objects that stand in an object and nothing beside them, and those that stand so in these."""
     for _ in range(_MOST_ENVELOPES):
         if not is_mapping(arguments) or len(arguments) != 1:
             return
         [arguments] = arguments.values()
-        yield arguments
+        if is_mapping(arguments):
+            yield arguments
 
 
 def _of_arguments_of(
