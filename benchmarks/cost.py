@@ -36,6 +36,7 @@ admin: {{listen: null}}
 journal: {{folder: {folder}/journal}}
 export: {{endpoint: "{endpoint}", compression: gzip}}
 """
+WHOLE = "no golden, default metrics, whole conversations in which all is well"
 JUDGED = {
     "1 session in 60 by a golden": (
         40_000,
@@ -43,6 +44,7 @@ JUDGED = {
     ),
     "no golden, default metrics": (12_000, "scoring: {{settle: 250ms, run_idle: 500ms}}"),
     "the same, every result told": (12_000, "scoring: {{settle: 250ms, run_idle: 500ms, events: all}}"),
+    WHOLE: (12_000, "scoring: {{settle: 250ms, run_idle: 500ms}}"),
     "no golden, metrics: []": (40_000, "scoring: {{settle: 250ms, run_idle: 500ms, metrics: []}}"),
 }
 """How many spans are sent, and the settings."""
@@ -53,8 +55,8 @@ _IDLE = 0.05
 class Requests:
     """Requests of one size, again and again with other ids."""
 
-    def __init__(self, size: int) -> None:
-        load.SPANS = size
+    def __init__(self, size: int, *, whole: bool) -> None:
+        load.SPANS, load.WHOLE = size, whole
         load.bodies.cache_clear()
         self._bodies = [(body, sum(len(group.spans) for group in split_request(body) or [])) for body in load.bodies()]
         self._number = 0
@@ -82,9 +84,9 @@ def _status(connection: http.client.HTTPConnection, body: bytes) -> int:
     return response.status
 
 
-def of_gateway(size: int, spans: int, settings: str) -> tuple[float, float]:
+def of_gateway(size: int, spans: int, settings: str, *, whole: bool) -> tuple[float, float]:
     """Return the seconds of CPU for a million spans, and the MiB at most."""
-    requests, receiver = Requests(size), load.Receiver()
+    requests, receiver = Requests(size, whole=whole), load.Receiver()
     with tempfile.TemporaryDirectory(prefix="goldspan-cost-") as name:
         folder = Path(name)
         (folder / "goldens.json").write_text(json.dumps(load.goldens()))
@@ -192,7 +194,7 @@ def rows(words: Sequence[str]) -> Iterator[str]:
     yield "|---|---|---|---|"
     for name, (spans, settings) in JUDGED.items():
         if wanted(f"goldspan serve {name}"):
-            measured = [of_gateway(size, spans, settings) for size in SIZES]
+            measured = [of_gateway(size, spans, settings, whole=name == WHOLE) for size in SIZES]
             seconds = " / ".join(f"{one:.0f}" for one, _ in measured)
             yield f"| `goldspan serve`, requests of 10 / 50 / 512 spans | {name} | {seconds} | {measured[-1][1]:.0f} |"
     with sink() as url:

@@ -29,6 +29,8 @@ from benchmarks.traffic import golden_set, otlp_json_lines, plan_sessions
 from goldspan.collector_processor.encoded_spans.span_groups import split_request
 
 SPANS, SESSIONS, WANTED = 512, 60, 60
+WHOLE = False
+"""Model calls hold whole conversations, and users say all that tools are called with; else nobody says anything."""
 NAME, TRACE = "s-XXXXXXXX", b"\xa7" * 8
 """What is other in each request sent: how session ids and trace ids begin."""
 SETTINGS = """
@@ -44,7 +46,7 @@ export: {{endpoint: "{endpoint}", compression: none}}
 @functools.cache
 def bodies() -> list[bytes]:
     """Return requests of agents' turns, one session in `WANTED` with a golden."""
-    sessions = plan_sessions([f"{NAME}-{number}" for number in range(SESSIONS)])
+    sessions = plan_sessions([f"{NAME}-{number}" for number in range(SESSIONS)], content=WHOLE, told=WHOLE)
     found: list[bytes] = []
     for line in otlp_json_lines(sessions, spans_per_request=SPANS):
         document = json.loads(line)

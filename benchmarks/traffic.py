@@ -79,25 +79,33 @@ class SessionPlan:
 
 
 def plan_sessions(
-    ids: Sequence[str], *, seed: int = 1, turns: int = 2, rounds: int = 4, agent: bool = True, content: bool = False
+    ids: Sequence[str],
+    *,
+    seed: int = 1,
+    turns: int = 2,
+    rounds: int = 4,
+    agent: bool = True,
+    content: bool = False,
+    told: bool = False,
 ) -> tuple[SessionPlan, ...]:
     """Plan sessions of these ids; without `agent` only plain HTTP spans, as many of them.
 
-    With `content` every model call holds the whole history of its turn and the definitions of the tools.
+    With `content` every model call holds the whole history of its turn and the definitions of the tools, and half of
+    the calls use what the user said; all of them if they are `told`.
     """
     random = Random(seed)
-    return tuple(_plan_session(one, random, turns, rounds, agent=agent, content=content) for one in ids)
+    return tuple(_plan_session(one, random, turns, rounds, agent=agent, content=content, told=told) for one in ids)
 
 
 def _plan_session(
-    session_id: str, random: Random, turns: int, rounds: int, *, agent: bool, content: bool
+    session_id: str, random: Random, turns: int, rounds: int, *, agent: bool, content: bool, told: bool
 ) -> SessionPlan:
     planned: list[SpanPlan] = []
     made: list[tuple[tuple[str, dict[str, Any]], ...]] = []
     for turn in range(turns):
         calls = tuple((tool := random.choice(TOOLS), _arguments(tool, random)) for _ in range(rounds))
         if agent:
-            planned.append(_agent_turn(session_id, turn, calls, random, content=content))
+            planned.append(_agent_turn(session_id, turn, calls, random, content=content, told=told))
         else:
             planned.append(SpanPlan("GET /", trace.SpanKind.SERVER, _http(random), _http_spans(4 * rounds, random)))
         made.append(calls if agent else ())
@@ -123,12 +131,18 @@ def _arguments(tool: str, random: Random) -> dict[str, Any]:
 
 
 def _agent_turn(
-    session_id: str, turn: int, calls: tuple[tuple[str, dict[str, Any]], ...], random: Random, *, content: bool
+    session_id: str,
+    turn: int,
+    calls: tuple[tuple[str, dict[str, Any]], ...],
+    random: Random,
+    *,
+    content: bool,
+    told: bool,
 ) -> SpanPlan:
     conversation = {"gen_ai.conversation.id": session_id, "gen_ai.agent.name": "travel"}
     question = f"Question {turn} of {session_id}: please plan the next leg of my trip."
-    if content:  # half of the calls use what the user said
-        question += " " + " ".join(json.dumps(arguments) for _, arguments in calls[::2])
+    if content:
+        question += " " + " ".join(json.dumps(arguments) for _, arguments in calls[:: 1 if told else 2])
     history: list[dict[str, Any]] = [{"role": "user", "parts": [{"type": "text", "content": question}]}]
     definitions: dict[str, AttributeValue] = {"gen_ai.tool.definitions": DEFINITIONS} if content else {}
     spans: list[SpanPlan] = []
