@@ -471,7 +471,7 @@ def without_tools(documents: list[Document], _: Random) -> list[Document]:
     return without(documents, Role.TOOL)
 
 
-@transformation("no agent spans", "turns", "session")
+@transformation("no agent spans", "turns", "session", unless_requested=["batch"])
 def without_agents(documents: list[Document], _: Random) -> list[Document]:
     return without(documents, Role.AGENT)
 
