@@ -290,6 +290,23 @@ class TestPseudoCalls:
         (session,) = assemble([agent("t", "root", start=0, end=9, agent="helper"), asked, ran, inner])
         assert [call.name for call in session.turns[0].calls] == names
 
+    @pytest.mark.parametrize(("other", "names"), [("booking agent", []), ("cashier", ["transfer_to_booking_agent"])])
+    def test_a_hand_off_to_an_agent_that_only_its_model_calls_name(self, other: str, names: list[str]) -> None:
+        asked = asking("m", 1, ("transfer_to_booking_agent", {}, "c"), agent="helper")
+        after = model("t", "n", "root", start=3, end=4, agent=other, answered={"c": False})
+        (session,) = assemble([agent("t", "root", start=0, end=9, agent="helper"), asked, after])
+        assert [call.name for call in session.turns[0].calls] == names
+
+    @pytest.mark.parametrize(("facts", "count"), [({}, 1), ({"result": captured("ok")}, 2)])
+    def test_a_tool_that_was_suspended_runs_again_by_the_same_id(self, facts: dict[str, Any], count: int) -> None:
+        first = run("x", 2, "book", {"x": 1}, "c", facts=facts)
+        again = run("y", 5, "book", {"x": 1}, "c", facts={"result": captured("booked")})
+        assert [call.result.value for call in calls(asking("m", 1, ("book", {"x": 1}, "c")), first, again)][
+            -1
+        ] == "booked"
+        assert len(calls(asking("m", 1, ("book", {"x": 1}, "c")), first, again)) == count
+        assert len(calls(first, run("y", 5, "book", {"x": 1}, "c"))) == 2, "without content nothing tells"
+
     def test_what_is_run_again_for_one_request_is_of_its_batch(self) -> None:
         found = calls(
             asking("m", 1, ("a", {"x": 1}, "1"), ("b", {}, "2")),

@@ -391,6 +391,18 @@ def test_an_agent_to_which_a_turn_was_handed_over_carries_it_on(
     assert shape([*mains, *records]) == [[["find", "note"]] if joined else [["find", last], ["note"]]]
 
 
+@pytest.mark.parametrize(("agent_name", "joined"), [("clerk", True), ("boss", False)])
+def test_a_hand_off_that_a_model_asked_for_and_no_span_shows(agent_name: str, *, joined: bool) -> None:
+    records = [
+        plain("t", "main", start=0, end=20),
+        agent("t", "r", "main", session="s", start=0, end=5, agent="desk"),
+        model("t", "m", "r", user=True, start=1, end=2, requests=(("transfer_to_clerk", {}, "c1"),)),
+        agent("t", "q", "main", session="s", start=10, end=15, agent=agent_name),
+        tool("t", "c", "q", name="note", args={"x": 1}, start=11, end=12),
+    ]
+    assert shape(records) == [[["note"]] if joined else [["transfer_to_clerk"], ["note"]]]
+
+
 def test_an_agent_that_goes_on_after_an_approval_carries_on_its_turn() -> None:
     records = [
         agent("t1", "r", session="s", start=0, end=5),

@@ -24,6 +24,10 @@ def hides(attributes: dict[str, Any]) -> bool:
         {"gen_ai.response.finish_reasons": '["tool_calls"]'},
         {"gen_ai.response.finish_reason": "FinishReason.TOOL_CALLS"},
         {"ai.response.finishReason": "tool-calls"},
+        {"gen_ai.response.finish_reasons": ["TOOL_EXECUTION"]},  # LangChain4j
+        {"gen_ai.output.messages": 'Object {"content": Null, "tool_calls": Array [Object {"id": String("c")}]}'},
+        {"gen_ai.output.messages": 'AiMessage { toolExecutionRequests = [ToolExecutionRequest { id = "c" }] }'},
+        {"gen_ai.output.messages": "ChatCompletionMessage(content=None, tool_calls=[Call(id='c', type='function')]"},
     ],
 )
 def test_an_answer_that_asked_for_tools_and_is_not_written(attributes: dict[str, Any]) -> None:
@@ -36,6 +40,10 @@ def test_an_answer_that_asked_for_tools_and_is_not_written(attributes: dict[str,
         {},
         {"gen_ai.response.finish_reasons": ["stop"]},
         {"gen_ai.response.finish_reasons": [7, None]},
+        {"gen_ai.output.messages": 'AiMessage { text = "Paris.", toolExecutionRequests = [], attributes = {} }'},
+        {"gen_ai.output.messages": "Message(content='Paris.', function_call=None, tool_calls=None, at=<x>)"},
+        {"gen_ai.output.messages": 'Object {"content": String("Paris."), "tool_calls": Null}'},
+        {"gen_ai.output.messages": "Yes, a tool_call would do."},
         {"gen_ai.response.finish_reasons": {"tool_calls": 1}},
         {
             "gen_ai.response.finish_reasons": ["tool_calls"],
@@ -63,6 +71,15 @@ def test_an_answer_with_a_role_and_nothing_else_may_have_asked(said: dict[str, s
     model = DialectRegistry().read(Span({"llm.request.type": "chat", **answer})).model
     assert model is not None
     assert model.silent is silent
+
+
+def test_a_call_of_which_nothing_is_written_may_have_asked() -> None:
+    """What its agent runs before the next one is of one batch then (R8)."""
+    asked, answered = DialectRegistry().read(Span({"gen_ai.operation.name": "chat"})).model, {"finish_reason": "stop"}
+    told = DialectRegistry().read(Span({"gen_ai.operation.name": "chat"}, events=[event("gen_ai.choice", **answered)]))
+    assert asked is not None
+    assert told.model is not None
+    assert (asked.untold, told.model.untold) == (True, False)
 
 
 def test_a_redacted_answer_may_have_asked() -> None:

@@ -52,6 +52,26 @@ def test_a_conversation_is_read_out_of_every_envelope(wrap: Callable[[Any], Any]
     assert [(one.call_id, one.content, one.failed) for one in found[3].results] == [("c-1", '{"temp": 21}', False)]
 
 
+def test_messages_as_langchain4j_writes_them() -> None:
+    call = {"id": "c-1", "name": "get_weather", "arguments": '{"city": "Paris"}'}
+    written = [
+        {"text": "Be brief.", "type": "SYSTEM"},
+        {"contents": [{"text": "Weather in Paris?", "type": "TEXT"}], "type": "USER"},
+        {"toolExecutionRequests": [call], "attributes": {}, "type": "AI"},
+        {"id": "c-1", "toolName": "get_weather", "text": '{"temp": 21}', "type": "TOOL_EXECUTION_RESULT"},
+        {"text": "Warm.", "toolExecutionRequests": [], "attributes": {}, "type": "AI"},
+    ]
+    found = read_messages(Content(json.dumps(written), Capture.CAPTURED))
+    assert [one.role for one in found] == ["system", "user", "assistant", "tool", "assistant"]
+    assert [one.text for one in found] == ["Be brief.", "Weather in Paris?", "", "", "Warm."]
+    assert [(one.name, one.call_id) for one in found[2].requests] == [("get_weather", "c-1")]
+    assert [(one.call_id, one.content) for one in found[3].results] == [("c-1", '{"temp": 21}')]
+
+
+def test_a_tool_s_message_without_parts_answers_nothing() -> None:
+    assert message_of({"role": "tool", "parts": []}).results == ()
+
+
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 @pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
 def test_requests_and_the_end_of_an_input_are_read_out_of_every_envelope(

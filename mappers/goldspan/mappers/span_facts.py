@@ -98,6 +98,8 @@ class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     without_output: bool = False
     """The span never holds an answer: which tools the model requested, only their executions tell."""
     response_id: str | None = None
+    untold: bool = False
+    """Neither an answer is recorded nor why it ended."""
 
     @property
     def may_have_asked(self) -> bool:

@@ -5,9 +5,9 @@
     what a tool returned -> result_of -> MessageResult, out of the message or protocol that wraps it
 
 Known shapes: OpenTelemetry's parts, OpenAI's `tool_calls` and Responses items, Anthropic's and Bedrock's content
-blocks, Gemini's `function_call`, Vercel's `tool-call`, Genkit's `toolRequest`, dumps of LangChain, Haystack and
-LlamaIndex, content of MCP. They are told by their own keys, so one reader serves all. The definition of a tool is no
-message, whatever role it is given.
+blocks, Gemini's `function_call`, Vercel's `tool-call`, Genkit's `toolRequest`, dumps of LangChain, LangChain4j,
+Haystack and LlamaIndex, content of MCP. They are told by their own keys, so one reader serves all. The definition of a
+tool is no message, whatever role it is given.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ _NO_MESSAGES = frozenset(
 """Keys of envelopes under which there are settings."""
 _CONTENT_KEYS = ("parts", "content", "contents")
 _PARTS_KEYS = (*_CONTENT_KEYS, "_content", "blocks")
-_CALL_KEYS = ("tool_calls", "toolCalls")
+_CALL_KEYS = ("tool_calls", "toolCalls", "toolExecutionRequests")
 _SAYING = frozenset({*_CONTENT_KEYS, *_CALL_KEYS, "text", "function_call", "_content", "blocks", "finish_reason"})
 
 
@@ -280,6 +280,7 @@ _ROLES = {
     "chatbot": "assistant",
     "developer": "system",
     "function": "tool",
+    "tool_execution_result": "tool",
 }
 _NO_ROLE = frozenset({"function"})  # types of parts that are roles elsewhere
 
@@ -355,7 +356,7 @@ def _is_part(value: Mapping[str, Any]) -> bool:
     return _kind(value) != "" or value.get("type") in _TEXT_TYPES or (set(value) == {"text"})
 
 
-_TEXT_TYPES = ("text", "input_text", "output_text", "TextContent")
+_TEXT_TYPES = ("text", "input_text", "output_text", "TextContent", "TEXT", "SYSTEM", "AI")  # LangChain4j's in capitals
 
 
 def text_of(message: Mapping[str, Any]) -> str:
@@ -468,7 +469,7 @@ _LISTING = frozenset({*_CALL_KEYS, "additional_kwargs"})
 
 
 def _listed_calls(message: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    calls = read_value(message.get("tool_calls") or message.get("toolCalls"))
+    calls = read_value(next(filter(None, map(message.get, _CALL_KEYS)), None))
     if not calls and is_mapping(more := message.get("additional_kwargs")):
         calls = more.get("tool_calls")
     return filter(is_mapping, map(read_value, calls)) if is_sequence(calls) else ()
@@ -508,7 +509,8 @@ def _results(
 ) -> tuple[MessageResult, ...]:
     if _ANSWER in kinds:
         return tuple([_answer(part) for part, kind in zip(parts, kinds, strict=True) if kind == _ANSWER])
-    return (_result(message),) if role == "tool" else ()
+    is_blank = not parts and message.get("parts") == []  # Koog adds `{"role": "tool", "parts": []}`
+    return (_result(message),) if role == "tool" and not is_blank else ()
 
 
 def _answer(part: Mapping[str, Any]) -> MessageResult:

@@ -44,8 +44,13 @@ def _names_agent(arguments: object, depth: int) -> bool:
 
 def hands_over(name: str, spans: Iterable[SpanFacts]) -> bool:
     """Say whether a tool named like a hand-off may name an agent of the turn: a user may have a `transfer_to_human`."""
-    agents = (span.agent for span in spans if span.role is Role.AGENT)
+    agents = _agents(spans)
     return any(agent is None or re.sub(r"\W", "_", agent.lower()) in name.lower() for agent in agents)
+
+
+def _agents(spans: Iterable[SpanFacts]) -> list[str | None]:
+    """Return the names of agents, by their spans and by their model calls'."""
+    return [span.agent for span in spans if span.role is Role.AGENT or (span.role is Role.MODEL and span.agent)]
 
 
 def _handed_over(call: ToolCall, spans: Iterable[SpanFacts]) -> bool:
@@ -58,7 +63,7 @@ def _handed_over(call: ToolCall, spans: Iterable[SpanFacts]) -> bool:
     result = call.result.value
     if is_mapping(result) and is_mapping(output := result.get("output")):  # LangChain.js wraps it
         result = output
-    named: list[object] = [span.agent for span in spans if span.role is Role.AGENT]
+    named: list[object] = [*_agents(spans)]
     if isinstance(result, str):  # AutoGen's words
         named += re.findall(r"^Transferred to \S+, adopting the role of (\S+) immediately", result)
     for value in result.values() if is_mapping(result) else ():

@@ -319,10 +319,11 @@ def _runs_what_was_asked(turn: list[Fragment], fragment: Fragment) -> bool:
 def _is_handed_over(turn: list[Fragment], fragment: Fragment) -> bool:
     """Say whether the turn before ended with a hand-off to this agent: the runtime may begin a trace for each agent."""
     last = _last_act(turn)
-    if _have_one_agent(turn, [fragment]) or last is None or last.role is not Role.TOOL:  # the rest reads content
+    if last is None or _have_one_agent(turn, [fragment]):  # the rest reads content
         return False
     agents = [one for one in (*fragment.spans, fragment.root_span) if one is not None and one.agent]
-    return last.tool is not None and last.tool.name.startswith(HAND_OFFS) and hands_over(last.tool.name, agents)
+    acts = [last.tool] if last.tool is not None else last.model.requests[:1] if last.model is not None else ()
+    return any(one.name.startswith(HAND_OFFS) and hands_over(one.name, agents) for one in acts)
 
 
 _ACTS = (Role.TOOL, Role.MODEL)

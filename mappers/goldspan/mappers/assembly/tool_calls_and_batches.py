@@ -293,11 +293,14 @@ def _ran_in(outer: SpanFacts, inner: SpanFacts) -> bool:
 def _without_superseded_attempts(executions: list[_Execution]) -> list[_Execution]:
     """Drop attempts that a later execution or attempt replaces: a person's decision makes a second span.
 
-    They match by call id, or else by the tool's name and equal arguments.
+    They match by call id, or else by the tool's name and equal arguments. A tool that is suspended within its execution
+    leaves neither a result nor an error there, and runs again by the same id.
     """
-    kept = [one for one in executions if one.tool.executed]
-    free = list(kept)
-    for attempt in sorted((one for one in executions if not one.tool.executed), key=lambda one: -one.span.start):
+    told = {one.tool.call_id for one in executions if one.tool.call_id and _tells_outcome(one.tool)}
+    suspended = {one.span.ref for one in executions if one.tool.call_id in told and not _tells_outcome(one.tool)}
+    kept = [one for one in executions if one.tool.executed and one.span.ref not in suspended]
+    free, refs = list(kept), {one.span.ref for one in kept}
+    for attempt in sorted((one for one in executions if one.span.ref not in refs), key=lambda one: -one.span.start):
         later = next((one for one in free if _is_superseded_by(attempt, one)), None)
         if later is None:
             kept.append(attempt)
@@ -305,6 +308,10 @@ def _without_superseded_attempts(executions: list[_Execution]) -> list[_Executio
         elif not attempt.tool.call_id:
             free.remove(later)
     return sorted(kept, key=lambda one: time_order(one.span))
+
+
+def _tells_outcome(tool: ToolFacts) -> bool:
+    return tool.error is not None or tool.result.capture is not Capture.NOT_CAPTURED
 
 
 def _is_superseded_by(attempt: _Execution, later: _Execution) -> bool:

@@ -267,13 +267,17 @@ def after_unseen_requests(
         began = span.start, span.end
         before = [one for one in models.get(runner_of(span, tree_of(span)), ()) if (one.start, one.end) <= began]
         latest = max(before, key=time_order, default=None)
-        if latest is not None and _may_have_asked(latest):
+        if latest is not None and _may_have_asked(latest, span.start):
             asked[span.ref] = latest.ref
     return asked
 
 
-def _may_have_asked(span: SpanFacts) -> bool:
-    return span.model is not None and span.model.may_have_asked
+def _may_have_asked(span: SpanFacts, before: int | None = None) -> bool:
+    """Say whether a model may have asked unseen `before` then; where nothing tells, its span may be of a whole loop."""
+    model = span.model
+    if model is None or model.requests:
+        return False
+    return model.may_have_asked or (model.untold and (before is None or span.end <= before))
 
 
 class GivenTools:

@@ -7,24 +7,9 @@ one text without roles and without requests. The span of an AI service, a turn, 
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from goldspan.mappers.dialects import Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts
+from goldspan.mappers.dialects import Affixes, DialectTable, Role, Rule, Source
 
 _SCOPE = "io.quarkus.opentelemetry"
-_RESULT = "gen_ai.tool.call.result"
-
-
-def _thrown(span: SpanView, attributes: Attributes, facts: ToolFacts) -> ToolFacts:
-    """Take an exception for a failure: it ends a tool, unless there is a result (R12)."""
-    if facts.error is not None or attributes.get(_RESULT) is not None:
-        return facts
-    for event in span.events:
-        if event.name == "exception":
-            kind = event.attributes.get("exception.type")
-            return replace(facts, error=kind if isinstance(kind, str) and kind else "error")
-    return facts
-
 
 QUARKUS_LANGCHAIN4J = DialectTable(
     name="quarkus_langchain4j",
@@ -38,5 +23,4 @@ QUARKUS_LANGCHAIN4J = DialectTable(
     tool_name=("gen_ai.tool.name",),
     span_name_affixes=Affixes(prefixes=("langchain4j.tools.",)),
     answer=(Source("gen_ai.completion"),),
-    tool_hook=_thrown,
 )

@@ -217,11 +217,13 @@ def error_of(span: SpanView, attributes: Attributes, flags: tuple[tuple[str, obj
         return named
     if message := span.status_message.strip():
         return message.partition(_TRACEBACK)[0].partition("\n")[0].strip()[:_MAX_ERROR] or "error"
-    for event in span.events:
-        raised = event.attributes.get("exception.type")
-        if isinstance(raised, str) and raised:
-            return raised
-    return "error"
+    return _raised(span) or "error"
+
+
+def _raised(span: SpanView) -> str | None:
+    """Return the type of the first exception in a span's events; Go's `RecordError` leaves the status alone."""
+    raised = [event.attributes.get("exception.type") for event in span.events if event.name == "exception"]
+    return next((kind for kind in raised if isinstance(kind, str) and kind), "error") if raised else None
 
 
 def is_named(error: str | None, span: SpanView, returned: object) -> bool:
@@ -290,7 +292,7 @@ _KEYS = (
     *("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason"),
     *("ai.response.finishReason", "gen_ai.completion.0.finish_reason"),
 )
-_ASKING = ("tool_call", "tool_use", "tool-call", "function_call")
+_ASKING = ("tool_call", "tool_use", "tool-call", "function_call", "tool_execution")
 
 
 def asked_for_tools(attributes: Attributes) -> bool:
@@ -540,6 +542,8 @@ class DialectTable:
         error = error_of(span, attributes, self.error_flags)
         returned = returned_in(first_value(self.result, span, attributes))
         error = error or ("error" if returned.failed else None)
+        if error is None and returned.content is None:
+            error = _raised(span)  # what is thrown ends a tool, unless there is a result (R12)
         tool = ToolFacts(
             name,
             arguments.content,
@@ -610,7 +614,8 @@ class DialectTable:
         no_reason = _says_no_reason(attributes)
         never_says = output is None and (rule.silent or (not span.parent_id and no_reason))
         silent = not unseen and (never_says or (no_reason and says_nothing(output)))
-        return replace(model, unseen_requests=unseen, silent=silent, without_output=rule.without_output)
+        untold = output is None and no_reason
+        return replace(model, unseen_requests=unseen, silent=silent, without_output=rule.without_output, untold=untold)
 
     def _hides_requests(self, span: SpanView, attributes: Attributes) -> bool:
         answer = first_value(self.answer, span, attributes)

@@ -203,7 +203,7 @@ def _listed(node: Any) -> Any:
 _HIDDEN = REDACTION_TOKENS
 _REQUEST_MARKS = (
     *("tool_call", "toolCall", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName"),
-    *("toolRequest", "ToolCall", '"function"', "mcp_call", '"args"'),
+    *("toolRequest", "ToolCall", '"function"', "mcp_call", '"args"', "oolExecutionRequest"),
 )
 _OPENING = re.compile(r'\[\s*(\{"\w+")')  # how the first message begins; one writer begins them all alike
 _LONGEST_COUNTED = 1 << 20  # characters of a history whose user messages are counted: it is parsed once for each turn
@@ -246,7 +246,9 @@ def requests_in(output: object) -> tuple[ToolRequest, ...]:
 
 
 def are_garbled(output: object) -> bool:
-    """Say whether a model's output has the arguments of several requests in one: some writers join what is streamed."""
+    """Say whether a model's output asks for tools that cannot be told: some writers join the arguments streamed."""
+    if isinstance(output, str) and asks_in_part(output):
+        return True
     return any(_is_garbled(request.arguments) for one in _asking_in(output) for request in one.requests)
 
 
@@ -264,9 +266,18 @@ def _tool_request(request: MessageRequest, failed: Collection[str]) -> ToolReque
     return ToolRequest(request.name, content, request.call_id or None, captures, failed=has_failed)
 
 
+_BEGINS_AS_OBJECT = re.compile(r"(?:[A-Za-z]\w* ?)?[\[{]|[A-Za-z]\w*\(")
+"""As JSON does, or what languages print: `Object {"tool_calls": ...`, `ChatCompletionMessage(...`."""
+_NO_VALUE = re.compile(rf"(?:{'|'.join(_REQUEST_MARKS)})\w{{0,9}}[\"']? ?[=:] ?(?:None|[Nn]ull|nil|(?:Array )?\[\])")
+
+
+@lru_cache(8)
 def asks_in_part(text: str) -> bool:
-    """Say whether a text is the beginning of messages that ask for tools, cut so that it cannot be read."""
-    return text[:1] in ("[", "{") and any(mark in text for mark in _REQUEST_MARKS) and read_value(text) is text
+    """Say whether a text is of messages that ask for tools, and cannot be read: cut, or written for people to read."""
+    if _BEGINS_AS_OBJECT.match(text) is None or not any(mark in text for mark in _REQUEST_MARKS):
+        return False
+    told = _NO_VALUE.sub("", text)
+    return any(mark in told for mark in _REQUEST_MARKS) and read_value(text) is text
 
 
 def says_nothing(output: object) -> bool:
