@@ -320,6 +320,29 @@ def test_requests_that_another_writer_repeats_without_their_ids() -> None:
     assert doubts(*spans, ran("a", 2, "f", X, None, evidence={"failed": False})) == {}
 
 
+@pytest.mark.parametrize(("answered", "doubted"), [("f_0", False), ("g_0", True)])
+def test_ids_that_are_numbered_anew_in_each_response(answered: str, *, doubted: bool) -> None:
+    again = asks(("f", X, "f_0"), ("f", X, "f_1"))
+    spans = [
+        model("t", "m", "root", requests=(("f", X, "f_0"),), start=1, evidence=SpanEvidence(asks(("f", X, "f_0")))),
+        model(
+            "t",
+            "n",
+            "root",
+            requests=(("f", X, "f_0"), ("f", X, "f_1")),
+            start=3,
+            evidence=SpanEvidence(again, (ResultEvidence(answered, failed=False),), continues=True),
+        ),
+        *(ran(f"r{n}", at, "f", X, call, evidence={"failed": False}) for n, (at, call) in enumerate(RAN)),
+    ]
+    assert bool(doubts(*spans)) is doubted
+    extra = ran("more", 5, "f", X, "f_0", evidence={"failed": False})
+    assert "read_twice" in doubts(*spans, extra), "once more than a model asked for it"
+
+
+RAN = [(2, "f_0"), (4, "f_0"), (4, "f_1")]
+
+
 class TestTurns:
     def test_a_turn_with_two_messages_of_the_user(self) -> None:
         assert "several_user_messages" in doubts(speaking("m", 1, users=("a",)), speaking("n", 5, users=("a", "b")))
@@ -387,6 +410,8 @@ class TestTurns:
         assert "ran_beside_agents" not in doubts(one, other, *work, speaking("o", 9)), "the agent above works, too"
         resumed = [*work[:2], speaking("n", 6, continues=True), work[3]]
         assert "ran_beside_agents" not in doubts(one, other, *resumed)
+        approved = [*work[:2], ran("a", 5.5, "f", X, None), *resumed[2:]]
+        assert "ran_beside_agents" not in doubts(one, other, *approved), "what was approved ran before the model"
         assert "ran_beside_agents" not in doubts(one, other, *work[:2], speaking("n", 6, "a2"), work[3])
 
     @pytest.mark.parametrize(

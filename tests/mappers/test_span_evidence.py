@@ -83,6 +83,12 @@ def test_a_text_in_the_users_name_may_be_a_result_where_one_is_awaited(text: str
     assert evidence({"any.input": json.dumps([QUESTION, SAID, AGAIN])}).may_be_user is False
 
 
+def test_messages_that_are_written_empty_may_be_requests_and_results() -> None:
+    empty = [{"role": role, "parts": [{"type": "text", "content": None}]} for role in ("assistant", "user")]
+    assert evidence({"any.input": json.dumps([QUESTION, *empty])}).users is None
+    assert len(evidence({"any.input": json.dumps([QUESTION, empty[0], AGAIN])}).users or ()) == 2
+
+
 def test_messages_that_are_cut_within_a_request_ask_for_a_tool() -> None:
     whole = json.dumps([ASKING])
     assert evidence({"any.output": whole[:-20]}).asks_in_text

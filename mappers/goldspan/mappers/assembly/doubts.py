@@ -113,7 +113,7 @@ def _of_calls(
     yield from _of_answers(calls, asked, spans, models)
     yield from _of_nameless_answers(calls, models, tree_of)
     yield from _of_rejections(calls, spans)
-    yield from _of_repeats(calls, executed, by_id, tree_of)
+    yield from _of_repeats(calls, executed, by_id, tree_of, asked)
     yield from _of_arguments(calls, executed, asked, by_id)
     yield from _of_batches(calls, by_id, telling)
     yield from _of_order(calls, by_id, models)
@@ -142,8 +142,9 @@ def _together(found: Iterable[Contradiction], dialects: Mapping[SpanRef, str]) -
 def _asked(models: Sequence[SpanFacts], tree_of: TreeOf) -> list[_Asked]:
     """Return every request once: nested spans of one model call repeat it, and so do two instrumentations.
 
-    Some models number the calls of each response anew, so that an id repeats with other arguments. Of two
-    instrumentations one may write no ids, so that requests that have them are noted first.
+    Some models number the calls of each response anew, so that an id repeats with other arguments, or after the call
+    with that id was answered. Of two instrumentations one may write no ids, so that requests that have them are noted
+    first.
     """
     asked: list[_Asked] = []
     ids: set[tuple[str, str]] = set()
@@ -155,8 +156,9 @@ def _asked(models: Sequence[SpanFacts], tree_of: TreeOf) -> list[_Asked]:
         without = [(one.name, one.arguments) for one in requests if not one.call_id]
         repeated = bool(without) and seen.issuperset(without)
         seen.update((one.name, one.arguments) for one in requests)
+        answered = {one.call_id for one in span.evidence.results}
         for one in requests:
-            if (one.call_id, one.arguments) in ids if one.call_id else repeated:
+            if (one.call_id, one.arguments) in ids and one.call_id not in answered if one.call_id else repeated:
                 continue
             ids.update([(one.call_id, one.arguments)] if one.call_id else ())
             asked.append(_Asked(one, span))
@@ -325,11 +327,12 @@ def _of_repeats(
     executed: dict[SpanRef, SpanFacts],
     by_id: Mapping[str, _Asked],
     tree_of: TreeOf,
+    asked: Sequence[_Asked] = (),
 ) -> Iterator[Contradiction]:
     """Doubt that one call was read as two: under two names, or from two spans within each other."""
     made = Counter(call.name for call in calls)
     several = [call for call in calls if made[call.name] > 1]
-    yield from _of_equal_calls(several, executed, by_id)
+    yield from _of_equal_calls(several, executed, by_id, asked)
     yield from _of_calls_within(several, executed)
     waiting = [call for call in calls if call.requested and not call.rejected and call.arguments]
     of_span, around = _made_by_span(calls, executed), _calls_around(several)
@@ -352,19 +355,26 @@ def _of_repeats(
 
 
 def _of_equal_calls(
-    calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFacts], by_id: Mapping[str, _Asked]
+    calls: Sequence[ToolCall],
+    executed: Mapping[SpanRef, SpanFacts],
+    by_id: Mapping[str, _Asked],
+    asked: Sequence[_Asked],
 ) -> Iterator[Contradiction]:
-    """Doubt that equal executions or requests are two calls where they have one id, or where one has no result."""
+    """Doubt that equal executions or requests are two calls where they have one id, or where one has no result.
+
+    Of an id that models asked for again after it was answered there may be as many.
+    """
+    times = Counter((one.request.call_id, one.request.arguments) for one in asked)
     returned = {(call.name, value_digest(call.arguments)) for call in calls if _is_told(call, executed, result=True)}
-    ran: set[tuple[str, str, str]] = set()
+    ran: Counter[tuple[str, str, str]] = Counter()
     for call in (one for one in calls if one.requested or one.span in executed):
         call_id, mark = call.call_id or "", (call.name, value_digest(call.arguments))
-        again = bool(call_id) and (call_id, *mark) in ran
+        again = bool(call_id) and ran[call_id, *mark] >= max(1, times[call_id, mark[1]])
         alone = not call.requested and call_id not in by_id and mark in returned
         if again or (alone and _is_told(call, executed, result=False)):
             yield Contradiction("read_twice", DoubtedFact.CALLS, call.evidence[:1], [call.name])
         if call.error is None:  # after a failure a framework may run it again
-            ran.add((call_id, *mark))
+            ran[call_id, *mark] += 1
 
 
 def _of_calls_within(calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFacts]) -> Iterator[Contradiction]:

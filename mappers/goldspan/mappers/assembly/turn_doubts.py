@@ -135,7 +135,8 @@ def _agents_of(run: SpanFacts, below: Sequence[SpanFacts], tree: TraceTree) -> t
 def of_flat_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradiction]:
     """Doubt a turn all of which ran during runs of one agent with nothing below them: each may be a turn.
 
-    A sub-agent whose inside is not recorded runs while its caller's models do not. A run may as well be resumed.
+    A sub-agent whose inside is not recorded runs while its caller's models do not. A run may as well be resumed: its
+    first model is given results, though the tool that was approved runs before that.
     """
     empty = _empty_agents(spans, tree_of)
     for earlier, later in pairwise(empty):
@@ -147,7 +148,8 @@ def of_flat_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Cont
         place = bisect_right(starts, span.start) - 1
         if place < 0 or span.start > empty[place].end:
             return
-        first.setdefault(place, span)
+        if place not in first or (span.role is Role.MODEL and first[place].role is not Role.MODEL):
+            first[place] = span
     if sum(not one.evidence.continues for one in first.values()) > 1:
         yield Contradiction("ran_beside_agents", DoubtedFact.TURNS, [one.ref for one in empty])
 

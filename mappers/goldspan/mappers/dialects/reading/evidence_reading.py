@@ -405,18 +405,23 @@ def _result(result: MessageResult) -> ResultEvidence:
 
 
 def users_in(messages: object) -> tuple[str, ...] | None:
-    """Return digests of what users said: where the model had finished, not where it waits for a tool."""
+    """Return digests of what users said: where the model had finished, not where it waits for a tool.
+
+    None where a message of a model and the next are both empty, as some write requests and their results.
+    """
     history = model_messages.whole_history(messages)
     if history is None:
         return None
     users: list[str] = []
-    is_free = True
+    is_free, is_empty = True, False
     for message in history:
         if message.role == "assistant":
-            is_free = not model_messages.awaits_results(message)
+            is_free, is_empty = not model_messages.awaits_results(message), not message.text and not message.requests
         elif message.role == "tool" or message.results:
             is_free = False
         elif message.role == "user":
+            if is_empty and not message.text:
+                return None
             if is_free:
                 users.append(value_digest(message.text.strip()))
             is_free = False
