@@ -161,6 +161,13 @@ class TestRequestsAndExecutions:
         )
         assert [(call.rejected, call.error) for call in found] == [(False, "error"), (False, None)]
 
+    @pytest.mark.parametrize(("told", "error"), [({"c2": True}, None), ({"c1": True, "c2": True}, "error")])
+    def test_results_that_a_writer_joins_under_one_id(self, told: dict[str, bool], error: str | None) -> None:
+        asked = asking("m1", 1, ("f", {}, "c1"), ("g", {}, "c2"))
+        fine = run("y", 3, "g", {}, "c2").changed(evidence=SpanEvidence(failed=False))
+        found = calls(asked, run("x", 2, "f", {}, "c1", error="late"), fine, asking("m2", 5, answered=told))
+        assert [(call.name, call.error) for call in found] == [("f", "late"), ("g", error)]
+
     @pytest.mark.parametrize("call_id", ["c1", None])
     def test_a_result_without_an_id_says_by_its_place_that_a_request_failed(self, call_id: str | None) -> None:
         shown = SpanEvidence(results=(ResultEvidence(None, failed=False), ResultEvidence(None, failed=True)))

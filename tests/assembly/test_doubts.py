@@ -122,6 +122,12 @@ class TestCalls:
         first = speaking("m", 1, users=("a",), answers=True)
         assert "called_again" in doubts(first, speaking("n", 5, continues=True, answers=True))
 
+    @pytest.mark.parametrize(("dialect", "doubted"), [("other", False), (None, True)])
+    def test_the_answer_of_a_model_is_on_a_span_of_another_kind(self, dialect: str | None, *, doubted: bool) -> None:
+        first, end = speaking("m", 1, users=("a",)), speaking("n", 5, users=("a",), answers=True)
+        end = end.changed(dialect=dialect or end.dialect)
+        assert ("called_again" in doubts(first, end)) is doubted
+
     def test_a_hand_off_that_no_dialect_knows(self) -> None:
         requests = (("f", X, "c1"), ("transfer_to_desk", {}, "c2"))
         spans = [model("t", "m", "root", requests=requests, start=1, evidence=SpanEvidence(asks(*requests)))]
@@ -361,7 +367,8 @@ class TestTurns:
         assert doubts(speaking("m", 1, **waiting)) == {}, "the turn begins with it"
 
     @pytest.mark.parametrize(
-        ("texts", "doubted"), [(("go on", "go on"), False), (("go on", "and a chair"), True), (("and a chair",), True)]
+        ("texts", "doubted"),
+        [(("go on", "go on"), False), (("go on", "and a chair"), True), (("and a chair",), True), (("a",), False)],
     )
     def test_a_text_behind_a_result_that_is_not_said_again(self, texts: tuple[str, ...], *, doubted: bool) -> None:
         def asked(number: int, text: str) -> SpanFacts:
@@ -430,6 +437,12 @@ class TestTurns:
         agents = [agent("t", f"b{n}", f"a{n}", start=4 * n - 3, end=4 * n - 1, agent=names[n - 1]) for n in (1, 2)]
         models = [speaking(f"m{n}", 4 * n - 2.5, f"b{n}", answers=True) for n in (1, 2)]
         assert ("several_agent_runs" in doubts(*crews, *agents, *models)) is doubted
+
+    @pytest.mark.parametrize("continues", [True, False])
+    def test_an_agent_whose_model_is_given_results_goes_on(self, continues: bool) -> None:
+        one, other = told("a1", 1, "book"), told("a2", 5, "a summary")
+        spans = [speaking("m", 1, "a1", users=("a",)), speaking("n", 5, "a2", continues=continues)]
+        assert ("several_agent_runs" in doubts(one, other, *spans)) is not continues
 
     def test_one_agent_that_ran_twice_where_nothing_tells_what_it_was_told(self) -> None:
         one, other = told("a1", 1, None), told("a2", 5, None)

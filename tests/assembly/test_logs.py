@@ -107,6 +107,15 @@ class TestInput:
         assert span.model is not None
         assert span.model.answered == {"c1": True, "c2": False}
 
+    @pytest.mark.parametrize(("others", "failed"), [((), True), (("c1",), False)])
+    def test_a_span_that_joins_the_results_of_calls_that_records_tell_apart(
+        self, others: Sequence[str], *, failed: bool
+    ) -> None:
+        own = replace(model("t", "m", start=1, end=2), model=ModelFacts(answered={"c2": True}))
+        span = joined(*(said(TOOL, call_id, 3) for call_id in (*others, "c2")), span=own)
+        assert span.model is not None
+        assert (span.model.answered or {})["c2"] is failed
+
     def test_what_the_span_says_itself_is_believed_first(self) -> None:
         own = replace(model("t", "m", user=True, start=1, end=2), context=ContextFacts(captured("mine")))
         span = joined(said(USER, "theirs", 1), said(TOOL, "c1", 2), span=own)

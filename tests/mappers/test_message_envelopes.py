@@ -204,3 +204,23 @@ def test_what_is_no_repr_stays_a_text(text: str) -> None:
 @pytest.mark.parametrize("text", ['"quoted"', "plain", "", "  ", "{cut", '{"a": '])
 def test_text_that_is_no_object_is_unchanged(text: str) -> None:
     assert read_value(text) == text
+
+
+@pytest.mark.parametrize("key", ["text", "content"])
+@pytest.mark.parametrize("write", [lambda value: value, json.dumps, repr])
+def test_a_failure_in_a_part_of_a_result(key: str, write: Callable[[Any], Any]) -> None:
+    result = {"role": "tool", "tool_call_id": "c-1", "content": write([{"type": "text", key: "Error: no table"}])}
+    [held] = message_of(result).results
+    assert (held.content, held.failed) == ("Error: no table", True)
+    part = {"type": "tool_call_response", "id": "c-1", "response": result["content"]}
+    [held] = message_of({"role": "tool", "parts": [part]}).results
+    assert (held.content, held.failed) == ("Error: no table", True)
+
+
+def test_what_llama_index_puts_around_a_result() -> None:
+    blocks = [{"block_type": "text", "text": "no table"}]
+    output = {"blocks": blocks, "tool_name": "book", "raw_output": "no table", "is_error": True}
+    for held in (output, {"tool_name": "book", "tool_id": "c-1", "tool_output": output}):
+        found = result_of(json.dumps(held))
+        assert found is not None
+        assert (found.content, found.failed) == ("no table", True)

@@ -537,14 +537,20 @@ def _returned(content: Any) -> Any:
         return content["value"]  # Vercel's {"type": "json", "value": ...}
     if is_mapping(content) and _is_protocol(content):
         content = content["content"]
+    if isinstance(content, str) and content.startswith(_PARTS_AS_TEXT):
+        content = read_value(content)
     texts = _texts_in(content) if is_sequence(content) else None
     return content if texts is None else texts
 
 
+_PARTS_AS_TEXT = ('[{"type"', "[{'type'")
+
+
 def _texts_in(parts: Sequence[Any]) -> str | None:
     """Return the text of parts that are all text; none where there are others."""
-    read = filter(is_mapping, parts)
-    texts = [text for part in read if isinstance(text := part.get("text"), str) and part.get("type") in _TEXTS]
+    read = [part for part in parts if is_mapping(part) and part.get("type") in _TEXTS]
+    held = [part.get("text", part.get("content") if "type" in part else None) for part in read]
+    texts = [text for text in held if isinstance(text, str)]
     return "\n".join(texts) if texts and len(texts) == len(parts) else None
 
 
@@ -603,7 +609,7 @@ All begin with a quote, so that the search goes from one to the next.
 """
 _IN_A_REPR = "tool_call_id="
 _REPRS = ("{'", "[{'")
-_ENVELOPES = ("output", "update", "result", "data", "value", "messages")
+_ENVELOPES = ("output", "tool_output", "update", "result", "data", "value", "messages")
 
 
 def result_of(value: object) -> MessageResult | None:
@@ -641,6 +647,8 @@ def _wrapped_result(value: object, depth: int) -> MessageResult | None:
     if _is_protocol(value) and (len(value) == 1 or not _MARKS.isdisjoint(value)):
         texts = _texts_in(value["content"])
         return MessageResult(content=texts, failed=_is_failed(value) or begins_as_error(texts))
+    if "raw_output" in value and isinstance(value.get("is_error"), bool):  # LlamaIndex's
+        return MessageResult(content=value["raw_output"], failed=_is_failed(value))
     inner = [key for key in _ENVELOPES if key in value]
     held = value[inner[0]] if len(inner) == 1 and depth else None
     return _wrapped_result(held, depth - 1) if is_mapping(held) or is_sequence(held) else None

@@ -114,9 +114,12 @@ def _since_the_model_spoke(records: Sequence[LogFacts]) -> list[LogFacts]:
 
 
 def _model_with_logs(own: ModelFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> ModelFacts:
+    told = [log.model.answered for log in current if log.model is not None and log.model.answered]
     answered = dict(own.answered or {})
-    for log in current:
-        for call_id, failed in ((log.model and log.model.answered) or {}).items():
+    if set().union(*told) > answered.keys():  # some writers join the results of several calls under one id
+        answered.clear()
+    for one in told:
+        for call_id, failed in one.items():
             answered[call_id] = answered.get(call_id, False) or failed  # of several answers to one id an error wins
     ends = _ends_with_user(current)
     asks = ends if own.new_user_message is None else own.new_user_message

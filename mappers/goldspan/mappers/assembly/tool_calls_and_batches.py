@@ -571,21 +571,24 @@ def _answered_calls(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
 
 
 def _tell_failures(
-    executions: Sequence[_Execution], answered: Mapping[str, str | None], spans: Iterable[SpanFacts]
+    executions: Sequence[_Execution], answered: dict[str, str | None], spans: Iterable[SpanFacts]
 ) -> None:
     """Tell failures by the status, by what a span names itself, and by what the next model saw (R12).
 
-    Some processors copy a failed span's status to those that come later. Such an execution returned a result, or says
-    nothing of an error where the first one names it.
+    Some processors copy a failed span's status to those that come later: such an execution returned a result, or names
+    no error where the first one does. Some writers join the results of a batch, its failures too, under one id of it.
     """
     failed: dict[str, SpanFacts] = {}
     for span in spans:
         status = span.evidence.status
         if status is not None and (status not in failed or span.end < failed[status].end):
             failed[status] = span
+    joined = {one.batch for one in executions if answered and one.tool.error and one.tool.call_id not in answered}
     for one in executions:
-        call_id = one.tool.call_id or (one.asked.request.call_id if one.asked else None)
-        error = _error_of(one, answered.get(call_id or ""), failed)
+        call_id = one.tool.call_id or (one.asked.request.call_id if one.asked else None) or ""
+        if one.batch in joined and call_id in answered and all(layer.evidence.failed is False for layer in one.layers):
+            answered[call_id] = None
+        error = _error_of(one, answered.get(call_id), failed)
         if error != one.tool.error:
             one.tool = replace(one.tool, error=error)
 

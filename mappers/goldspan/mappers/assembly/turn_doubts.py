@@ -77,7 +77,9 @@ def _injected_once(own: Sequence[SpanFacts]) -> Iterator[SpanRef]:
         if users and users == latest and isinstance(text, str) and is_injected(span, (span,)):
             told.setdefault(value_digest(text.strip()), []).append(span.ref)
         latest = users or latest
-    known = {said for span in own for said in span.evidence.users or ()} if told else ()
+    known = {said for span in own for said in span.evidence.users or ()} if told else set()
+    if told and isinstance(begun := own[0].context.user_text.value, str):
+        known.add(value_digest(begun.strip()))
     yield from (refs[0] for text, refs in told.items() if len(refs) == 1 and text not in known)
 
 
@@ -118,7 +120,9 @@ def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contr
     for agent, below in runs.items():
         run = next(span for span in below if span.span_id == agent)
         told = _told(below)
-        if not told and are_recorded:
+        first = next((span for span in below if span.role is Role.MODEL), None)
+        goes_on = first is not None and first.evidence.continues  # with results of tools: it is told nothing new
+        if goes_on or (not told and are_recorded):
             continue
         earlier, was_told = before.setdefault(_agents_of(run, below, tree), (run, told))
         if run is not earlier and earlier.end <= run.start and _may_differ(told, was_told):
@@ -263,12 +267,18 @@ def of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf, *, calls_visib
     for span in models if calls_visible else ():
         earlier = before.setdefault(runner_of(span, tree_of(span)), span)
         unknown = earlier.evidence.asks_in_text or not earlier.evidence.answers or span.evidence.continues
-        if earlier.end <= span.start and unknown:
+        if earlier.end <= span.start and unknown and not _is_its_answer(span, earlier):
             yield Contradiction("called_again", DoubtedFact.CALLS, [earlier.ref, span.ref])
             return
     first = spans[0]
     if not models and all(map(is_agent, spans)) and (within := tree_of(first).ran_within(first)) is not None:
         yield Contradiction("others_within", DoubtedFact.TURNS, [first.ref, within.ref])
+
+
+def _is_its_answer(span: SpanFacts, call: SpanFacts) -> bool:
+    """Say whether a span of another kind holds the answer of a model call that has none, and was told the same."""
+    is_twin = span.dialect != call.dialect and span.evidence.answers and not call.evidence.answers
+    return is_twin and bool(span.evidence.users) and span.evidence.users == call.evidence.users
 
 
 def of_conversations(models: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradiction]:
