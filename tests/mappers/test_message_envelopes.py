@@ -207,7 +207,7 @@ def test_text_that_is_no_object_is_unchanged(text: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["text", "content"])
-@pytest.mark.parametrize("write", [lambda value: value, json.dumps, repr])
+@pytest.mark.parametrize("write", [WRITERS["decoded"], json.dumps, repr])
 def test_a_failure_in_a_part_of_a_result(key: str, write: Callable[[Any], Any]) -> None:
     result = {"role": "tool", "tool_call_id": "c-1", "content": write([{"type": "text", key: "Error: no table"}])}
     [held] = message_of(result).results

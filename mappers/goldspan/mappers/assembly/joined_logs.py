@@ -116,7 +116,7 @@ def _since_the_model_spoke(records: Sequence[LogFacts]) -> list[LogFacts]:
 def _model_with_logs(own: ModelFacts, records: Sequence[LogFacts], current: Sequence[LogFacts]) -> ModelFacts:
     told = [log.model.answered for log in current if log.model is not None and log.model.answered]
     answered = dict(own.answered or {})
-    if set().union(*told) > answered.keys():  # some writers join the results of several calls under one id
+    if set[str]().union(*told) > answered.keys():  # some writers join the results of several calls under one id
         answered.clear()
     for one in told:
         for call_id, failed in one.items():
