@@ -644,11 +644,20 @@ def _wrapped_result(value: object, depth: int) -> MessageResult | None:
         parts = parts_of(message)
         found = _results(message, "tool", parts, [_kind(part) for part in parts])
         return found[0] if len(found) == 1 else None
+    return _marked_result(value) or _result_inside(value, depth)
+
+
+def _marked_result(value: Mapping[str, Any]) -> MessageResult | None:
+    """Return the result that a protocol's object holds beside a mark of failure: MCP's, and LlamaIndex's."""
     if _is_protocol(value) and (len(value) == 1 or not _MARKS.isdisjoint(value)):
         texts = _texts_in(value["content"])
         return MessageResult(content=texts, failed=_is_failed(value) or begins_as_error(texts))
-    if "raw_output" in value and isinstance(value.get("is_error"), bool):  # LlamaIndex's
+    if "raw_output" in value and isinstance(value.get("is_error"), bool):
         return MessageResult(content=value["raw_output"], failed=_is_failed(value))
+    return None
+
+
+def _result_inside(value: Mapping[str, Any], depth: int) -> MessageResult | None:
     inner = [key for key in _ENVELOPES if key in value]
     held = value[inner[0]] if len(inner) == 1 and depth else None
     return _wrapped_result(held, depth - 1) if is_mapping(held) or is_sequence(held) else None

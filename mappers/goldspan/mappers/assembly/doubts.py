@@ -158,7 +158,8 @@ def _asked(models: Sequence[SpanFacts], tree_of: TreeOf) -> list[_Asked]:
         seen.update((one.name, one.arguments) for one in requests)
         answered = {one.call_id for one in span.evidence.results}
         for one in requests:
-            if (one.call_id, one.arguments) in ids and one.call_id not in answered if one.call_id else repeated:
+            again = (one.call_id or "", one.arguments) in ids and one.call_id not in answered
+            if again if one.call_id else repeated:
                 continue
             ids.update([(one.call_id, one.arguments)] if one.call_id else ())
             asked.append(_Asked(one, span))
@@ -370,7 +371,7 @@ def _of_equal_calls(
     for call in (one for one in calls if one.requested or one.span in executed):
         call_id, mark = call.call_id or "", (call.name, value_digest(call.arguments))
         again = bool(call_id) and ran[call_id, *mark] >= max(1, times[call_id, mark[1]])
-        alone = not call.requested and call_id not in by_id and mark in returned
+        alone = not (call.requested or call_id in by_id) and mark in returned
         if again or (alone and _is_told(call, executed, result=False)):
             yield Contradiction("read_twice", DoubtedFact.CALLS, call.evidence[:1], [call.name])
         if call.error is None:  # after a failure a framework may run it again
@@ -452,7 +453,7 @@ def _of_arguments(
     for one in asked:
         asked_by_name.setdefault(one.request.name, []).append(one)
     made = Counter(call.name for call in calls)
-    yield from _of_envelopes([call for call in calls if made[call.name] > 1 and call.arguments])
+    yield from _of_envelopes(calls)
     for call in calls:
         ask = by_id.get(call.call_id or "")
         if ask is None and made[call.name] == 1 and len(asked_by_name.get(call.name, ())) == 1:

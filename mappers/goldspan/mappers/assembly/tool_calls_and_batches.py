@@ -13,7 +13,7 @@ for, and a request that was never executed.
     batches         1: search("a"), search("b") in the order of requests, whatever ran first; 2: book("x"), drop("y")
 
 Without call ids the same matches are found by name, arguments and order. Without requests, the batch of an execution is
-told by what ran around it: the second part below.
+told by what ran around it (`trace_tree`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.framework_tools import HAND_OFFS, hands_over, is_of_framework
-from goldspan.mappers.assembly.trace_tree import GivenTools, TraceTree, after_unseen_requests, time_order
+from goldspan.mappers.assembly.trace_tree import (
+    GivenTools,
+    TraceTree,
+    after_unseen_requests,
+    overlapping_siblings,
+    time_order,
+)
 from goldspan.mappers.span_facts import (
     SHAPE,
     ModelFacts,
@@ -43,32 +49,6 @@ from goldspan.mappers.span_facts import (
 )
 from goldspan.scoring.json_values import is_mapping, read_value
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
-
-# Which tool calls of a turn ran in parallel (R8).
-#
-# Calls that one model response requested are a batch. Without a visible request, executions are a batch if a merged
-# span repeats them, else if they follow the same model call that requested tools unseen, else if they are siblings that
-# overlap in time.
-
-
-def overlapping_siblings(
-    executions: Iterable[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]
-) -> dict[SpanRef, SpanRef]:
-    """Return the first span of its batch for each execution: siblings that overlap in time, transitively (R8).
-
-    Plain spans above them are none of their family.
-    """
-    batches: dict[SpanRef, SpanRef] = {}
-    open_until: dict[tuple[str, str], tuple[int, SpanRef]] = {}
-    for span in sorted(executions, key=time_order):
-        above = next(tree_of(span).recognised_above(span.span_id), None)
-        siblings = (span.trace_id, above.span_id if above is not None else span.parent_id or span.span_id)
-        until, batch = open_until.get(siblings, (0, span.ref))
-        if span.start >= until:
-            batch = span.ref
-        open_until[siblings] = (max(until, span.end), batch)
-        batches[span.ref] = batch
-    return batches
 
 
 class Batches:
@@ -296,8 +276,7 @@ def _without_superseded_attempts(executions: list[_Execution]) -> list[_Executio
     They match by call id, or else by the tool's name and equal arguments. A tool that is suspended within its execution
     leaves neither a result nor an error there, and runs again by the same id.
     """
-    told = {one.tool.call_id for one in executions if one.tool.call_id and _tells_outcome(one.tool)}
-    suspended = {one.span.ref for one in executions if one.tool.call_id in told and not _tells_outcome(one.tool)}
+    suspended = _suspended(executions)
     kept = [one for one in executions if one.tool.executed and one.span.ref not in suspended]
     free, refs = list(kept), {one.span.ref for one in kept}
     for attempt in sorted((one for one in executions if one.span.ref not in refs), key=lambda one: -one.span.start):
@@ -308,6 +287,11 @@ def _without_superseded_attempts(executions: list[_Execution]) -> list[_Executio
         elif not attempt.tool.call_id:
             free.remove(later)
     return sorted(kept, key=lambda one: time_order(one.span))
+
+
+def _suspended(executions: Sequence[_Execution]) -> set[SpanRef]:
+    told = {one.tool.call_id for one in executions if one.tool.call_id and _tells_outcome(one.tool)}
+    return {one.span.ref for one in executions if one.tool.call_id in told and not _tells_outcome(one.tool)}
 
 
 def _tells_outcome(tool: ToolFacts) -> bool:
@@ -578,11 +562,7 @@ def _tell_failures(
     Some processors copy a failed span's status to those that come later: such an execution returned a result, or names
     no error where the first one does. Some writers join the results of a batch, its failures too, under one id of it.
     """
-    failed: dict[str, SpanFacts] = {}
-    for span in spans:
-        status = span.evidence.status
-        if status is not None and (status not in failed or span.end < failed[status].end):
-            failed[status] = span
+    failed = _first_failures(spans)
     joined = {one.batch for one in executions if answered and one.tool.error and one.tool.call_id not in answered}
     for one in executions:
         call_id = one.tool.call_id or (one.asked.request.call_id if one.asked else None) or ""
@@ -591,6 +571,16 @@ def _tell_failures(
         error = _error_of(one, answered.get(call_id), failed)
         if error != one.tool.error:
             one.tool = replace(one.tool, error=error)
+
+
+def _first_failures(spans: Iterable[SpanFacts]) -> dict[str, SpanFacts]:
+    """Return by error status the span that ended first with it."""
+    failed: dict[str, SpanFacts] = {}
+    for span in spans:
+        status = span.evidence.status
+        if status is not None and (status not in failed or span.end < failed[status].end):
+            failed[status] = span
+    return failed
 
 
 def _error_of(one: _Execution, told: str | None, failed: Mapping[str, SpanFacts]) -> str | None:

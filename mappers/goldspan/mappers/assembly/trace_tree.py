@@ -245,6 +245,33 @@ def runner_of(span: SpanFacts, tree: TraceTree) -> SpanRef | None:
     return next((one.ref for one in above), None)
 
 
+# Which tool calls of a turn ran in parallel (R8).
+#
+# Calls that one model response requested are a batch. Without a visible request, executions are a batch if a merged
+# span repeats them, else if they follow the same model call that requested tools unseen, else if they are siblings that
+# overlap in time.
+
+
+def overlapping_siblings(
+    executions: Iterable[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]
+) -> dict[SpanRef, SpanRef]:
+    """Return the first span of its batch for each execution: siblings that overlap in time, transitively (R8).
+
+    Plain spans above them are none of their family.
+    """
+    batches: dict[SpanRef, SpanRef] = {}
+    open_until: dict[tuple[str, str], tuple[int, SpanRef]] = {}
+    for span in sorted(executions, key=time_order):
+        above = next(tree_of(span).recognised_above(span.span_id), None)
+        siblings = (span.trace_id, above.span_id if above is not None else span.parent_id or span.span_id)
+        until, batch = open_until.get(siblings, (0, span.ref))
+        if span.start >= until:
+            batch = span.ref
+        open_until[siblings] = (max(until, span.end), batch)
+        batches[span.ref] = batch
+    return batches
+
+
 def after_unseen_requests(
     executions: Iterable[SpanFacts], spans: Iterable[SpanFacts], tree_of: TreeOf
 ) -> dict[SpanRef, SpanRef]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -77,10 +77,15 @@ def _injected_once(own: Sequence[SpanFacts]) -> Iterator[SpanRef]:
         if users and users == latest and isinstance(text, str) and is_injected(span, (span,)):
             told.setdefault(value_digest(text.strip()), []).append(span.ref)
         latest = users or latest
-    known = {said for span in own for said in span.evidence.users or ()} if told else set()
-    if told and isinstance(begun := own[0].context.user_text.value, str):
-        known.add(value_digest(begun.strip()))
+    known = _said_elsewhere(own) if told else ()
     yield from (refs[0] for text, refs in told.items() if len(refs) == 1 and text not in known)
+
+
+def _said_elsewhere(own: Sequence[SpanFacts]) -> set[str]:
+    """Return digests of what users said in other places of the models' inputs, and of what the turn begins with."""
+    said = {one for span in own for one in span.evidence.users or ()}
+    begun = own[0].context.user_text.value
+    return said | {value_digest(begun.strip())} if isinstance(begun, str) else said
 
 
 def _after_an_answer(own: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradiction]:
@@ -120,14 +125,18 @@ def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contr
     for agent, below in runs.items():
         run = next(span for span in below if span.span_id == agent)
         told = _told(below)
-        first = next((span for span in below if span.role is Role.MODEL), None)
-        goes_on = first is not None and first.evidence.continues  # with results of tools: it is told nothing new
-        if goes_on or (not told and are_recorded):
+        if _goes_on_with_results(below) or (not told and are_recorded):
             continue
         earlier, was_told = before.setdefault(_agents_of(run, below, tree), (run, told))
         if run is not earlier and earlier.end <= run.start and _may_differ(told, was_told):
             yield Contradiction("several_agent_runs", DoubtedFact.TURNS, [earlier.ref, run.ref])
             return
+
+
+def _goes_on_with_results(run: Sequence[SpanFacts]) -> bool:
+    """Say whether a run's first model is given results of tools: the run is told nothing new."""
+    first = next((span for span in run if span.role is Role.MODEL), None)
+    return first is not None and bool(first.evidence.continues)
 
 
 def _agents_of(run: SpanFacts, below: Sequence[SpanFacts], tree: TraceTree) -> tuple[str | None, ...]:
@@ -146,16 +155,22 @@ def of_flat_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Cont
     for earlier, later in pairwise(empty):
         if earlier.end > later.start or earlier.agent != later.agent:
             return
-    starts = [one.start for one in empty]
+    first = _first_during(empty, [one for one in spans if one.role is not Role.AGENT])
+    if first is not None and sum(not one.evidence.continues for one in first) > 1:
+        yield Contradiction("ran_beside_agents", DoubtedFact.TURNS, [one.ref for one in empty])
+
+
+def _first_during(agents: Sequence[SpanFacts], ran: Sequence[SpanFacts]) -> Collection[SpanFacts] | None:
+    """Return what ran first during each of these agents, models before tools; none where something ran during none."""
+    starts = [one.start for one in agents]
     first: dict[int, SpanFacts] = {}
-    for span in (one for one in spans if one.role is not Role.AGENT) if starts else ():
+    for span in ran if starts else ():
         place = bisect_right(starts, span.start) - 1
-        if place < 0 or span.start > empty[place].end:
-            return
+        if place < 0 or span.start > agents[place].end:
+            return None
         if place not in first or (span.role is Role.MODEL and first[place].role is not Role.MODEL):
             first[place] = span
-    if sum(not one.evidence.continues for one in first.values()) > 1:
-        yield Contradiction("ran_beside_agents", DoubtedFact.TURNS, [one.ref for one in empty])
+    return first.values()
 
 
 def _empty_agents(spans: Sequence[SpanFacts], tree_of: TreeOf) -> list[SpanFacts]:
