@@ -369,20 +369,24 @@ def _of_equal_calls(
     returned = {(call.name, value_digest(call.arguments)) for call in calls if _is_told(call, executed, result=True)}
     ran: Counter[tuple[str, str, str]] = Counter()
     for call in (one for one in calls if one.requested or one.span in executed):
-        call_id, mark = call.call_id or "", (call.name, value_digest(call.arguments))
-        again = bool(call_id) and ran[call_id, *mark] >= max(1, times[call_id, mark[1]])
-        alone = not (call.requested or call_id in by_id) and mark in returned
+        call_id, name, digest = mark = _mark(call)
+        again = bool(call_id) and ran[mark] >= max(1, times[call_id, digest])
+        alone = not (call.requested or call_id in by_id) and (name, digest) in returned
         if again or (alone and _is_told(call, executed, result=False)):
             yield Contradiction("read_twice", DoubtedFact.CALLS, call.evidence[:1], [call.name])
         if call.error is None:  # after a failure a framework may run it again
-            ran[call_id, *mark] += 1
+            ran[mark] += 1
+
+
+def _mark(call: ToolCall) -> tuple[str, str, str]:
+    return call.call_id or "", call.name, value_digest(call.arguments)
 
 
 def _of_calls_within(calls: Sequence[ToolCall], executed: Mapping[SpanRef, SpanFacts]) -> Iterator[Contradiction]:
     """Doubt that equal executions of one id are two calls where one ran during the other: no retry does."""
     first: dict[tuple[str, str, str], ToolCall] = {}
     for call in (one for one in calls if one.call_id and one.span in executed):
-        outer = first.setdefault((call.call_id or "", call.name, value_digest(call.arguments)), call)
+        outer = first.setdefault(_mark(call), call)
         if outer is not call and _ran_within(call, outer):
             yield Contradiction("read_twice", DoubtedFact.CALLS, call.evidence[:1], [call.name])
 
