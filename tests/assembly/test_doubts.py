@@ -223,9 +223,11 @@ class TestCalls:
         assert doubts(speaking("m", 1, answers=True), handed_over, given) == {}
 
     def test_a_request_that_was_not_run_while_nobody_saw_results(self) -> None:
-        requests = (("f", X, "c1"), ("f", Y, "c2"))
+        requests = (("f", {"x": 2}, "c2"), ("f", X, "c1"))
         asking = model("t", "m", "root", requests=requests, start=1, evidence=SpanEvidence(asks(*requests)))
         run, later = ran("a", 2, "f", X, "c1", evidence={"failed": False}), speaking("n", 5, answers=True)
+        lacking = ran("a", 2, "f", {**X, **Y}, "c1", evidence={"failed": False})
+        assert "rejected_unseen" not in doubts(asking, lacking, later), "it may have been refused for what it lacks"
         assert doubts(asking, run, later) == {"rejected_unseen": ("f",)}
         assert doubts(asking, run) == {}, "nothing followed"
         shown = (ResultEvidence("c1", failed=False),)

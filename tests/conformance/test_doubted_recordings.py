@@ -6,14 +6,8 @@ import pytest
 
 from conformance import recordings
 
-DOUBTED: dict[str, dict[str, set[str]]] = {
-    "openai-agents-otel-genai-denied": {"calls": {"ran_in_another_turn"}},
-    "semantic-kernel-native-rejected": {"calls": {"rejected_unseen"}},
-}
-"""By recording the codes of its doubts by fact. The first is a known gap, read wrongly.
-
-The second is right, and nothing tells a request that was refused from one whose span was lost.
-"""
+DOUBTED: dict[str, dict[str, set[str]]] = {"openai-agents-otel-genai-denied": {"calls": {"ran_in_another_turn"}}}
+"""By recording the codes of its doubts by fact. Each is true: the first recording is a known gap, read wrongly."""
 SILENT = {"py-langchain-monocle"}
 """Read wrongly, and not doubted: no turn is recognised, which is said."""
 

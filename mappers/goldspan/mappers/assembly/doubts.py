@@ -303,13 +303,16 @@ def _of_nameless_answers(
 def _of_rejections(calls: Sequence[ToolCall], spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:
     """Doubt that a request was rejected where a model was called after it, and no results are recorded that models saw.
 
-    The span of its execution may be lost.
+    The span of its execution may be lost. One that lacks an argument of those that ran was refused for that.
     """
     models = [span for span in spans if span.role is Role.MODEL]
-    if any(span.evidence.results for span in models):
+    if not models or any(span.evidence.results for span in models):
         return
-    for call in calls:
-        if call.rejected and models and models[-1].start >= call.end and models[-1].ref not in call.evidence:
+    ran = {(call.name, frozenset(call.arguments or ())) for call in calls if not call.rejected}
+    last = models[-1]
+    for call in filter(attrgetter("rejected"), calls):
+        alike = (call.name, frozenset(call.arguments or ())) in ran
+        if alike and last.start >= call.end and last.ref not in call.evidence:
             yield Contradiction("rejected_unseen", DoubtedFact.CALLS, call.evidence[:1], [call.name])
 
 
