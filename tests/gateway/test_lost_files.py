@@ -71,7 +71,7 @@ class PowerFails:
         time.sleep(0.001)  # others begin to wait
         with self._lock:
             found = os.fstat(file)
-            if fails:
+            if fails and found.st_size > self._synced[found.st_ino]:  # else it was cut since, and nothing is new in it
                 self._dropped[found.st_ino].append((self._synced[found.st_ino], found.st_size))
             self._synced[found.st_ino] = found.st_size
         if fails:
