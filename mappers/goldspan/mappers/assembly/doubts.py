@@ -19,10 +19,9 @@ from msgspec import Struct
 
 from goldspan.mappers.assembly.framework_tools import HAND_OFFS
 from goldspan.mappers.assembly.tool_calls_and_batches import only_status_failed, same_tool
-from goldspan.mappers.assembly.trace_tree import is_agent
+from goldspan.mappers.assembly.trace_tree import TreeOf, is_agent
 from goldspan.mappers.assembly.turn_doubts import (
     Contradiction,
-    TreeOf,
     of_agent_runs,
     of_conversations,
     of_flat_agents,

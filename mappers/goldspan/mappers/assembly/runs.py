@@ -307,6 +307,9 @@ def _are_tools_alone(turn: list[Fragment], fragment: Fragment) -> bool:
     return agentless and fragment.spans[0].ref == fragment.root and all(one.role is Role.TOOL for one in fragment.spans)
 
 
+_ACTS = (Role.TOOL, Role.MODEL)
+
+
 def _runs_what_was_asked(turn: list[Fragment], fragment: Fragment) -> bool:
     """Say whether an agent begins with tools, where the turn before ended with a model that asked for some unseen."""
     first = next((span for span in fragment.spans if span.role in _ACTS), None)
@@ -324,9 +327,6 @@ def _is_handed_over(turn: list[Fragment], fragment: Fragment) -> bool:
     agents = [one for one in (*fragment.spans, fragment.root_span) if one is not None and one.agent]
     acts = [last.tool] if last.tool is not None else last.model.requests[:1] if last.model is not None else ()
     return any(one.name.startswith(HAND_OFFS) and hands_over(one.name, agents) for one in acts)
-
-
-_ACTS = (Role.TOOL, Role.MODEL)
 
 
 def _last_act(turn: list[Fragment]) -> SpanFacts | None:

@@ -32,6 +32,7 @@ from goldspan.mappers.assembly.framework_tools import HAND_OFFS, hands_over, is_
 from goldspan.mappers.assembly.trace_tree import (
     GivenTools,
     TraceTree,
+    TreeOf,
     after_unseen_requests,
     overlapping_siblings,
     time_order,
@@ -122,7 +123,7 @@ class _ModelRequest(Struct, frozen=True, gc=False):
 
 def calls_of(
     spans: Sequence[SpanFacts],
-    tree_of: Callable[[SpanFacts], TraceTree],
+    tree_of: TreeOf,
     pseudo_tools: Collection[str],
 ) -> tuple[ToolCall, ...]:
     """Return the calls of a turn in the order of their requests.
@@ -181,7 +182,7 @@ def _not_executed(
 
 
 def _batches_without_requests(
-    executions: Sequence[_Execution], spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]
+    executions: Sequence[_Execution], spans: Sequence[SpanFacts], tree_of: TreeOf
 ) -> dict[SpanRef, SpanRef]:
     """Return the batch of each execution that is in none by a request, or because a merged span repeats it (R8)."""
     if all(execution.batch is not None for execution in executions):
@@ -205,7 +206,7 @@ def _tool(span: SpanFacts) -> ToolFacts:
     return span.tool
 
 
-def _executions(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> list[_Execution]:
+def _executions(spans: Sequence[SpanFacts], tree_of: TreeOf) -> list[_Execution]:
     """Collapse nested spans of one execution along a direct chain, one descendant for each wrapper (R4).
 
     Where their parents do not link them, they are told by their times.
@@ -342,7 +343,7 @@ def same_tool(one: str, other: str) -> bool:
     return bool(shorter) and longer.endswith(shorter) and not longer[: -len(shorter)][-1].isalnum()
 
 
-def _requests(spans: Sequence[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]) -> list[_ModelRequest]:
+def _requests(spans: Sequence[SpanFacts], tree_of: TreeOf) -> list[_ModelRequest]:
     """List the tool requests of the turn's models. Of nested model spans, the outermost counts.
 
     Where an agent, or a span that only its shape tells, repeats what models asked for in other traces, these count.

@@ -252,9 +252,7 @@ def runner_of(span: SpanFacts, tree: TraceTree) -> SpanRef | None:
 # overlap in time.
 
 
-def overlapping_siblings(
-    executions: Iterable[SpanFacts], tree_of: Callable[[SpanFacts], TraceTree]
-) -> dict[SpanRef, SpanRef]:
+def overlapping_siblings(executions: Iterable[SpanFacts], tree_of: TreeOf) -> dict[SpanRef, SpanRef]:
     """Return the first span of its batch for each execution: siblings that overlap in time, transitively (R8).
 
     Plain spans above them are none of their family.

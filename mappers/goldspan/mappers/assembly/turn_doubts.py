@@ -7,21 +7,26 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from goldspan.mappers.assembly.framework_tools import TO_AN_AGENT
-from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, runner_of, time_order, two_outermost_agents
+from goldspan.mappers.assembly.trace_tree import (
+    TraceTree,
+    TreeOf,
+    is_agent,
+    runner_of,
+    time_order,
+    two_outermost_agents,
+)
 from goldspan.mappers.assembly.turn_fragments import is_injected
 from goldspan.mappers.span_facts import SHAPE, Role, SpanEvidence, SpanFacts, value_digest
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.messages import read_messages
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Doubt, DoubtedFact, SpanRef, ToolCall, Turn
-
-TreeOf = Callable[[SpanFacts], TraceTree]
 
 
 class Contradiction(NamedTuple):
@@ -135,13 +140,17 @@ def of_agent_runs(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contr
 
 def _goes_on_with_results(run: Sequence[SpanFacts]) -> bool:
     """Say whether a run's first model is given results of tools: the run is told nothing new."""
-    first = next((span for span in run if span.role is Role.MODEL), None)
+    first = _first_model(run)
     return first is not None and bool(first.evidence.continues)
+
+
+def _first_model(run: Sequence[SpanFacts]) -> SpanFacts | None:
+    return next((span for span in run if span.role is Role.MODEL), None)
 
 
 def _agents_of(run: SpanFacts, below: Sequence[SpanFacts], tree: TraceTree) -> tuple[str | None, ...]:
     """Return the names of a run's agents. Crews of others may have one: those around the first model are among them."""
-    first = next((span for span in below if span.role is Role.MODEL), run)
+    first = _first_model(below) or run
     return (run.agent, *(one.agent for one in tree.recognised_above(first.span_id) if is_agent(one)))
 
 
