@@ -14,7 +14,7 @@ from goldspan.collector_processor.report.markdown import markdown_report
 from goldspan.collector_processor.report.model import Report, build_report
 from goldspan.collector_processor.report.terminal import report_page
 from goldspan.scoring import Session, ToolCall, Turn, score_sessions
-from goldspan.scoring.wording import Page
+from goldspan.scoring.pages import Page
 
 GOLDEN = {
     "session": "s-1",

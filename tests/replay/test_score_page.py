@@ -16,11 +16,11 @@ from goldspan.collector_processor.replay.summary_and_exit_code import CoverageMo
 from goldspan.collector_processor.report.model import build_report
 from goldspan.collector_processor.report.terminal import print_page, report_page
 from goldspan.scoring.goldens import Golden
+from goldspan.scoring.pages import Page
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import Reason
-from goldspan.scoring.wording import Page
 from rigs.scored_sessions import (
     CRITERION,
     EVERYTHING,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.scoring.matchers.matcher import ABSENT
+from goldspan.scoring.pages import Page, cells, contrast, counted, listed, printable, score_text, shorten
 from goldspan.scoring.result_words import differences, one_line
-from goldspan.scoring.wording import Page, cells, contrast, counted, listed, printable, score_text, shorten
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 VALUES = st.recursive(

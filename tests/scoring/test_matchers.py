@@ -366,7 +366,7 @@ print(repr(score_turn([{"name": "f", "args": args}], [{"name": "f", "args": actu
 
 
 def test_without_re2_a_regex_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "goldspan.scoring.matchers.kinds.scalars.regex_is_available"
+    module = "goldspan.scoring.matchers.kinds.single_values.regex_is_available"
     monkeypatch.setattr(module, lambda: False)
     with pytest.raises(MatcherError, match=r"install goldspan\[regex\]"):
         ExpectedCall("f", {"x": {"$regex": "a"}})

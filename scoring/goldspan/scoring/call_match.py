@@ -19,7 +19,7 @@ from goldspan.scoring.align.alignment import Pair
 from goldspan.scoring.comparison import ONE, SCALARS, ZERO, ValueRule, exact, share
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import Steps
-from goldspan.scoring.matchers.kinds.scalars import Absent, Ignore, Present
+from goldspan.scoring.matchers.kinds.single_values import Absent, Ignore, Present
 from goldspan.scoring.matchers.matcher import (
     ABSENT,
     Absence,

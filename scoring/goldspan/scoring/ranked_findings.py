@@ -21,11 +21,11 @@ from goldspan.scoring.json_values import plain
 from goldspan.scoring.metrics import argument_profile
 from goldspan.scoring.metrics.call_scores import RunningScore
 from goldspan.scoring.metrics.session_metrics import PROFILE_METRIC, ChosenMetric, KeptMetric, score_metrics
+from goldspan.scoring.pages import counted, printable
 from goldspan.scoring.result_words import GROUNDING, judged_calls, kind_words
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import Session, Turn
 from goldspan.scoring.verdict import Finding, Label, MetricCall, MetricResult, MetricScore
-from goldspan.scoring.wording import counted, printable
 
 SCHEMA, REPETITION = "tool_parameter_schema", "tool_call_repetition"
 _SEVERITY = {SCHEMA: 1.0, GROUNDING: 0.9, PROFILE_METRIC: 0.8, REPETITION: 0.2}

@@ -22,20 +22,7 @@ from goldspan.scoring import result_words as phrases
 from goldspan.scoring.goldens.golden import ExpectedCall
 from goldspan.scoring.json_values import pointer_name, shown, shown_name
 from goldspan.scoring.matchers.matcher import Absence
-from goldspan.scoring.results import (
-    ArgumentOutcome,
-    ArgumentResult,
-    CallResult,
-    Readable,
-    SessionResult,
-    TurnResult,
-    explain,
-    turn_name,
-)
-from goldspan.scoring.run import RepeatResult, ScoringResult
-from goldspan.scoring.sessions import ToolCall
-from goldspan.scoring.verdict import REASON_TEXT, Label, MetricCall, MetricResult, MetricVerdict, Reason, Verdict
-from goldspan.scoring.wording import (
+from goldspan.scoring.pages import (
     MARKS,
     NO_SCORE,
     REJECTED,
@@ -53,6 +40,19 @@ from goldspan.scoring.wording import (
     score_text,
     shorten,
 )
+from goldspan.scoring.results import (
+    ArgumentOutcome,
+    ArgumentResult,
+    CallResult,
+    Readable,
+    SessionResult,
+    TurnResult,
+    explain,
+    turn_name,
+)
+from goldspan.scoring.run import RepeatResult, ScoringResult
+from goldspan.scoring.sessions import ToolCall
+from goldspan.scoring.verdict import REASON_TEXT, Label, MetricCall, MetricResult, MetricVerdict, Reason, Verdict
 
 _T = TypeVar("_T")
 _MOST_OTHERS = 6

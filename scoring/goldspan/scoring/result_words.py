@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
-from goldspan.scoring import verdict, wording
+from goldspan.scoring import pages, verdict
 from goldspan.scoring.comparison import equal
 from goldspan.scoring.goldens.documents import ValuePath, path_text
 from goldspan.scoring.goldens.golden import ExpectedCall, GoldenTurn, key_of, keys_of
@@ -109,7 +109,7 @@ def mistakes_of(result: SessionResult) -> tuple[SessionMistake, ...]:
 def mistake_name(difference: verdict.Difference) -> str:
     """Return the name of a mistake, without values: `get_weather.days`, `send_email.to (not passed)`."""
     words = "" if difference.kind is verdict.DifferenceKind.WRONG_ARGUMENT else f" ({difference.words})"
-    return wording.printable(f"{difference.name}{words}")
+    return pages.printable(f"{difference.name}{words}")
 
 
 def _mistake(one: verdict.Difference) -> SessionMistake:
@@ -117,11 +117,11 @@ def _mistake(one: verdict.Difference) -> SessionMistake:
     detail = [verdict.value_differences(one.expected, one.actual, one.parts)] if wrong else []
     return SessionMistake(
         name=mistake_name(one),
-        tool=wording.printable(shown_name(one.tool)) if one.tool else "",
-        argument=wording.printable(shown_name(one.argument)) if one.argument else "",
+        tool=pages.printable(shown_name(one.tool)) if one.tool else "",
+        argument=pages.printable(shown_name(one.argument)) if one.argument else "",
         words="" if wrong else one.words,
-        detail=wording.printable("; ".join(filter(None, [*detail, one.hint]))),
-        turn=wording.printable(one.turn),
+        detail=pages.printable("; ".join(filter(None, [*detail, one.hint]))),
+        turn=pages.printable(one.turn),
     )
 
 
@@ -133,19 +133,19 @@ def kind_words(finding: verdict.Finding) -> str:
 def finding_name(call: verdict.MetricCall, finding: verdict.Finding) -> str:
     """Return the name of what a metric found, without values: `book_table.when (no origin)`."""
     name = ".".join(filter(None, (call.call.name, _argument_of(finding))))
-    return wording.printable(f"{name} ({kind_words(finding)})")
+    return pages.printable(f"{name} ({kind_words(finding)})")
 
 
 def found_mistake(turn: int, call: verdict.MetricCall, finding: verdict.Finding) -> SessionMistake:
     """Return what a metric found in a call of a turn, whose number is from 0."""
     return SessionMistake(
         name=finding_name(call, finding),
-        tool=wording.printable(shown_name(call.call.name)),
-        argument=wording.printable(_argument_of(finding)),
+        tool=pages.printable(shown_name(call.call.name)),
+        argument=pages.printable(_argument_of(finding)),
         words=kind_words(finding),
-        detail=wording.printable(finding.words(include_values=True)),
+        detail=pages.printable(finding.words(include_values=True)),
         turn=f"turn {turn + 1}",
-        place=wording.printable(".".join(filter(None, (call.call.name, pointer_name(finding.path))))),
+        place=pages.printable(".".join(filter(None, (call.call.name, pointer_name(finding.path))))),
     )
 
 
@@ -184,11 +184,9 @@ def metric_words(result: verdict.MetricResult, *, needs: bool = False) -> str:
     threshold = result.threshold if needs and result.label is not verdict.Label.PASS else None
     known = [call for _, call in judged_calls(result) if call.verdict.exact is not None]
     # What was found in calls is shown with them.
-    right = (
-        f"{sum(not call.failures for call in known)} of {wording.counted(len(known), 'call')} right" if known else ""
-    )
-    below = "" if threshold is None else f"needs {wording.number_text(threshold)}"
-    said = wording.printable(result.verdict.explanation)
+    right = f"{sum(not call.failures for call in known)} of {pages.counted(len(known), 'call')} right" if known else ""
+    below = "" if threshold is None else f"needs {pages.number_text(threshold)}"
+    said = pages.printable(result.verdict.explanation)
     if result.reason is not None and said == verdict.REASON_TEXT[result.reason]:
         said = ""
     return "; ".join(filter(None, (metric_reason(result), below, right or said)))
@@ -269,9 +267,9 @@ class SessionWords(Struct, frozen=True, gc=False):
     def explanation(self) -> str:
         """The explanation without values; of a session without golden, the scores of its metrics."""
         if self.has_golden or not self.result.metrics:
-            return wording.printable(explain(self.result))
+            return pages.printable(explain(self.result))
         return "; ".join(
-            f"{wording.printable(one.name)} {wording.number_text(one.verdict.exact)}" for one in self.result.metrics
+            f"{pages.printable(one.name)} {pages.number_text(one.verdict.exact)}" for one in self.result.metrics
         )
 
 
@@ -283,7 +281,7 @@ def session_name(result: SessionResult) -> str:
 
 def session_notes(result: SessionResult) -> str:
     """Say what is special about a session, in a few words."""
-    return wording.printable(" · ".join(filter(None, (*_score_notes(result), *_source_notes(result)))))
+    return pages.printable(" · ".join(filter(None, (*_score_notes(result), *_source_notes(result)))))
 
 
 def _score_notes(result: SessionResult) -> Iterator[str]:
@@ -291,12 +289,12 @@ def _score_notes(result: SessionResult) -> Iterator[str]:
     if result.preset is not None:
         yield f"scored by {result.preset}"
     elif result.label is verdict.Label.FAIL and golden is not None and golden.criterion.threshold < 1:
-        yield f"needs {wording.score_text(float(golden.criterion.threshold))}"
+        yield f"needs {pages.score_text(float(golden.criterion.threshold))}"
     others = [call.tool for turn in result.turns for call in turn.unpaired_calls]
     if others and result.label is verdict.Label.PASS:
-        yield f"{_NOT_EXPECTED}: {wording.listed(others, 3)}"
+        yield f"{_NOT_EXPECTED}: {pages.listed(others, 3)}"
     if result.calls_evaluated < result.calls_expected:
-        yield f"{result.calls_evaluated} of {wording.counted(result.calls_expected, 'call')} evaluated"
+        yield f"{result.calls_evaluated} of {pages.counted(result.calls_expected, 'call')} evaluated"
 
 
 def _source_notes(result: SessionResult) -> Iterator[str]:
@@ -304,7 +302,7 @@ def _source_notes(result: SessionResult) -> Iterator[str]:
     if session is None:
         return
     if golden is not None and golden.key != session.id:
-        yield f"golden {wording.shorten(golden.key, _LONGEST_KEY) if golden.first_user_text else golden.key}"
+        yield f"golden {pages.shorten(golden.key, _LONGEST_KEY) if golden.first_user_text else golden.key}"
     if any(turn.turn is not None and user_text_note(result, turn) for turn in result.turns):
         yield "other user text"
     if session.id_source == "trace_id":
@@ -338,9 +336,9 @@ _MOST_NAMES = 4
 
 def doubt_sides(doubt: Doubt) -> tuple[str, str]:
     """Return what was read, and what the telemetry says against it."""
-    names = wording.listed(map(shown_name, doubt.names), _MOST_NAMES)
+    names = pages.listed(map(shown_name, doubt.names), _MOST_NAMES)
     read, told = _words("doubts")[doubt.code]
-    return wording.printable(read.format(names=names)), wording.printable(told.format(names=names))
+    return pages.printable(read.format(names=names)), pages.printable(told.format(names=names))
 
 
 def doubt_words(doubt: Doubt) -> str:
@@ -370,7 +368,7 @@ def turn_reason(turn: TurnResult) -> str:
 def said_in(turn: TurnResult) -> str:
     """Return what the user said in a turn, on one line; empty where it is not known."""
     text = None if turn.turn is None else turn.turn.user_text.value
-    return wording.printable(" ".join(text.split())) if isinstance(text, str) else ""
+    return pages.printable(" ".join(text.split())) if isinstance(text, str) else ""
 
 
 def expected_calls(session: SessionResult, turn: TurnResult) -> Sequence[ExpectedCall]:
@@ -406,10 +404,10 @@ def other_calls(turn: TurnResult) -> Iterator[OtherCall]:
     for call in (*forbidden, *others):
         if call.actual is not None:
             words = REPEATED if call.repeats else _FORBIDDEN
-            mark, words = (wording.UNEXPECTED, _NOT_EXPECTED) if call.violates is None else (wording.WRONG, words)
+            mark, words = (pages.UNEXPECTED, _NOT_EXPECTED) if call.violates is None else (pages.WRONG, words)
             yield OtherCall(mark, words, call.actual)
     for request in turn.rejected:
-        yield OtherCall(wording.REJECTED, "requested, never executed", request)
+        yield OtherCall(pages.REJECTED, "requested, never executed", request)
 
 
 def can_compare_calls(turn: TurnResult) -> bool:
@@ -424,7 +422,7 @@ def preset_lines(turn: TurnResult) -> tuple[str, ...]:
     if answer is None:
         return ()
     status = f"status {answer.status}" if answer.status else ""
-    return tuple(wording.printable(text) for text in (status, answer.words) if text)
+    return tuple(pages.printable(text) for text in (status, answer.words) if text)
 
 
 # Calls as they were made.
@@ -440,7 +438,7 @@ def passed_arguments(call: ToolCall) -> Iterator[tuple[str, JsonValue | Absence,
     hidden = {name: CAPTURE_WORDS[capture] for name, capture in call.argument_captures.items()}
     passed = call.arguments or {}
     for name in (*(name for name in passed if name not in hidden), *hidden):
-        yield wording.printable(name), ABSENT if name in hidden else passed[name], hidden.get(name, "")
+        yield pages.printable(name), ABSENT if name in hidden else passed[name], hidden.get(name, "")
 
 
 def arguments_of_call(call: ToolCall) -> str:
@@ -460,7 +458,7 @@ def call_facts(call: ToolCall) -> tuple[str, ...]:
     facts += [f"call id {call.call_id}"] if call.call_id else []
     facts += [f"trace {call.span.trace_id}, span {call.span.span_id}"] if call.span else []
     facts += ["requested; no execution of it was seen"] if call.requested and not call.rejected else []
-    return tuple(map(wording.printable, facts))
+    return tuple(map(pages.printable, facts))
 
 
 # Expected calls and their arguments.
@@ -470,9 +468,7 @@ def call_note(call: CallResult) -> str:
     """Say in a few words what is special about an expected call; ends with a colon where its arguments say the rest."""
     made = call.actual
     hidden = "" if made is None else hidden_words(made)
-    failed = (
-        "" if made is None or made.error is None else wording.shorten(wording.printable(made.error), _LONGEST_ERROR)
-    )
+    failed = "" if made is None or made.error is None else pages.shorten(pages.printable(made.error), _LONGEST_ERROR)
     if call.missing:
         cases = (
             (call.reason is not None, verdict.REASON_TEXT.get(call.reason or verdict.Reason.NOTHING_EXPECTED, "")),
@@ -501,7 +497,7 @@ def only_unknown(call: CallResult) -> bool:
 
 def call_hint(call: CallResult) -> str:
     """Return what may be the cause of a call that was never made, if something suggests it."""
-    return wording.printable(next((one.hint for one in call.differences if call.actual is None), ""))
+    return pages.printable(next((one.hint for one in call.differences if call.actual is None), ""))
 
 
 def not_compared(call: CallResult) -> dict[str, JsonValue]:
@@ -563,12 +559,12 @@ def user_text_note(session: SessionResult | None, turn: TurnResult) -> str:
 
 def one_line(value: JsonValue) -> str:
     """Write the value as JSON on one line."""
-    return wording.printable(json.dumps(plain(value), ensure_ascii=False))
+    return pages.printable(json.dumps(plain(value), ensure_ascii=False))
 
 
 def arguments_text(arguments: Mapping[str, JsonValue]) -> str:
     """Write arguments as in `city="Paris", days=3`."""
-    return ", ".join(f"{wording.printable(name)}={one_line(value)}" for name, value in arguments.items())
+    return ", ".join(f"{pages.printable(name)}={one_line(value)}" for name, value in arguments.items())
 
 
 def differences(expected: JsonValue, actual: JsonValue, *, casefold: bool = False) -> tuple[ValueDifference, ...]:

@@ -17,7 +17,7 @@ from goldspan.collector_processor.cli.input_output import file_errors, options
 from goldspan.collector_processor.cli.serve import refuse_without_libraries
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.scoring.json_values import is_dict
-from goldspan.scoring.wording import counted, printable
+from goldspan.scoring.pages import counted, printable
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.gateway.settings.sections import GatewaySettings

@@ -29,7 +29,7 @@ from goldspan.scoring.errors import GoldspanError, Mistake, Problem, SettingsErr
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.documents import nearest
 from goldspan.scoring.goldens.golden import Golden, joined_by
-from goldspan.scoring.wording import INFORMS, RIGHT, WRONG, Page, counted, listed, printable
+from goldspan.scoring.pages import INFORMS, RIGHT, WRONG, Page, counted, listed, printable
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.gateway.settings.sections import GatewaySettings

@@ -37,9 +37,9 @@ from goldspan.scoring.goldens.benchmarks import Imported, import_bfcl, import_ta
 from goldspan.scoring.goldens.documents import MistakeCollector, Unreadable
 from goldspan.scoring.goldens.json_schema import golden_set_schema
 from goldspan.scoring.json_values import shown_name
+from goldspan.scoring.pages import counted, listed, printable
 from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.tool_definitions import load_tools
-from goldspan.scoring.wording import counted, listed, printable
 
 _GZIP = b"\x1f\x8b"
 

@@ -21,7 +21,7 @@ from goldspan.collector_processor.replay.trace_files import STORED, TraceFiles, 
 from goldspan.scoring.errors import FileError, GoldspanError, SettingsError
 from goldspan.scoring.json_values import is_dict, json_text
 from goldspan.scoring.lazy_names import texts_beside
-from goldspan.scoring.wording import Page, printable
+from goldspan.scoring.pages import Page, printable
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.replay.stored_traces.download import Progress

@@ -18,8 +18,8 @@ from goldspan.collector_processor.replay.inspection import MOST_CALLS_EXPLAINED,
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.spans import LogView, RecordView, SpanView
 from goldspan.scoring.errors import FileError, Mistake
+from goldspan.scoring.pages import listed, printable
 from goldspan.scoring.tool_definitions import load_tools
-from goldspan.scoring.wording import listed, printable
 
 
 @click.command()

@@ -40,11 +40,11 @@ from goldspan.scoring.metrics.argument_profile import (
     learn,
 )
 from goldspan.scoring.metrics.profile_file import load_profile, profile_document
+from goldspan.scoring.pages import counted, printable
 from goldspan.scoring.ranked_findings import RankedFinding, rank_findings, with_own_profile
 from goldspan.scoring.result_words import GROUNDING
 from goldspan.scoring.run import scorer_of
 from goldspan.scoring.tool_definitions import load_tools
-from goldspan.scoring.wording import counted, printable
 
 _HEADER = (
     "What is normal for an agent's arguments: in how many sessions what was seen. It holds no values.",

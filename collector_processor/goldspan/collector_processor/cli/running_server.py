@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from goldspan.collector_processor.serving.admin import Sample
 from goldspan.scoring.errors import SettingsError
-from goldspan.scoring.wording import counted, listed, printable
+from goldspan.scoring.pages import counted, listed, printable
 
 _TIMEOUT = 10.0
 _STALLED = 30.0  # seconds without a delivery after which `DownstreamAway` fires

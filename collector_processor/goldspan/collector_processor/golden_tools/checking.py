@@ -23,7 +23,7 @@ from goldspan.scoring.goldens.documents import (
 )
 from goldspan.scoring.goldens.golden import ANY_TOOL, Ambiguous, ExpectedCall
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
-from goldspan.scoring.matchers.kinds.scalars import Ignore
+from goldspan.scoring.matchers.kinds.single_values import Ignore
 from goldspan.scoring.matchers.matcher import LITERAL, dollar_keys
 from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.tool_definitions import declared_parameters, lists_of, schemas_of

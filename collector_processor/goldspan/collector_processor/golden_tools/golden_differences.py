@@ -21,12 +21,12 @@ from goldspan.scoring.goldens.golden import ExpectedCall, Golden, GoldenTurn
 from goldspan.scoring.json_values import is_mapping, shown, shown_name, steps_of
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.matcher import ABSENT, MOST_DIFFERING
+from goldspan.scoring.pages import counted, listed
 from goldspan.scoring.result_words import innermost_parts, user_text_differs
 from goldspan.scoring.results import ArgumentOutcome, ArgumentResult, CallResult, TurnResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall, Turn
 from goldspan.scoring.verdict import Reason
-from goldspan.scoring.wording import counted, listed
 
 NOTHING: Final = ABSENT
 """Stands where one side has nothing at all, which is not null."""

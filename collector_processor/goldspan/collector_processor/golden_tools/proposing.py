@@ -23,10 +23,10 @@ from goldspan.scoring.api import score_sessions
 from goldspan.scoring.comparison import canonical
 from goldspan.scoring.grounding.words import FILLERS, normalised, stem, words_of
 from goldspan.scoring.json_values import is_mapping, shown_name, steps_of, value_at
+from goldspan.scoring.pages import counted, listed
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import JsonValue, Session, ToolCall
 from goldspan.scoring.verdict import MetricResult, Reason
-from goldspan.scoring.wording import counted, listed
 
 _ALIKE = 0.5  # two first texts are alike if they share this part of all their words
 _USUAL = 3  # a value is usual that so many sessions pass, if they are a tenth of all that pass one

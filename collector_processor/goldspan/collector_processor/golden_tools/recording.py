@@ -22,9 +22,9 @@ from goldspan.scoring.goldens.documents import ValuePath
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown_name
 from goldspan.scoring.matchers import escape_literal
 from goldspan.scoring.matchers.matcher import LITERAL
+from goldspan.scoring.pages import counted
 from goldspan.scoring.result_words import CAPTURE_WORDS
 from goldspan.scoring.sessions import Capture, JsonValue, Session, ToolCall, Turn
-from goldspan.scoring.wording import counted
 
 PRESENT: JsonValue = {"$present": True}
 """What stands for a value that is not to be written: the argument is there, whatever its value."""

@@ -15,9 +15,9 @@ from goldspan.scoring.comparison import canonical
 from goldspan.scoring.goldens import Golden, GoldenIndex
 from goldspan.scoring.json_values import is_mapping, is_sequence, shown, shown_name
 from goldspan.scoring.matchers.matcher import dollar_keys
+from goldspan.scoring.pages import counted, listed
 from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.tool_definitions import lists_of, schemas_of
-from goldspan.scoring.wording import counted, listed
 
 Schema = Mapping[str, JsonValue]
 _OF_ONE_VALUE = ("$literal", "$alphanumeric", "$casefold", "$datetime")

@@ -20,10 +20,10 @@ from goldspan.scoring.api import score_session, score_sessions
 from goldspan.scoring.comparison import canonical
 from goldspan.scoring.goldens import Golden, GoldenIndex, load_goldens
 from goldspan.scoring.json_values import shown, shown_name
+from goldspan.scoring.pages import counted, listed
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import JsonValue, Session
 from goldspan.scoring.verdict import Difference, DifferenceKind, Label
-from goldspan.scoring.wording import counted, listed
 
 
 class Cause(NamedTuple):

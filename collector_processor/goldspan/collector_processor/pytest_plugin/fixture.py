@@ -40,13 +40,13 @@ from goldspan.scoring.metrics.session_metrics import (
     needs_of,
     threshold_of,
 )
+from goldspan.scoring.pages import printable
 from goldspan.scoring.result_lines import label_and_score
 from goldspan.scoring.result_words import reason_words
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import Scorer, ScoringResult, scorer_of
 from goldspan.scoring.sessions import Session
 from goldspan.scoring.verdict import REASON_TEXT, Label, MetricResult, Verdict
-from goldspan.scoring.wording import printable
 
 _T = TypeVar("_T")
 _SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")

@@ -50,10 +50,10 @@ from goldspan.scoring.errors import FileError, GoldspanError, Problem
 from goldspan.scoring.goldens import GoldenIndex, load_goldens
 from goldspan.scoring.goldens.documents import READERS, MistakeCollector
 from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.pages import WRONG, Page, printable
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RepeatResult, ScoringResult
 from goldspan.scoring.sessions import Session
-from goldspan.scoring.wording import WRONG, Page, printable
 
 
 def global_tracer_provider() -> object:

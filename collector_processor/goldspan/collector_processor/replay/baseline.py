@@ -24,10 +24,10 @@ from goldspan.collector_processor.replay.scored_runs import (
     set_name,
 )
 from goldspan.scoring.json_values import plain
+from goldspan.scoring.pages import counted, printable, score_text
 from goldspan.scoring.results import CallResult, SessionResult
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.verdict import REASON_TEXT, Label, MetricResult, MetricVerdict, Reason, Verdict
-from goldspan.scoring.wording import counted, printable, score_text
 
 _MOST_PARTS = 3
 _GoldenKey = tuple[str, str, str]  # golden set without version, golden, metric

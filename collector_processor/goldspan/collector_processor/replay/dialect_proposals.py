@@ -19,8 +19,8 @@ from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.dialects.shape import is_tool_kind, says_kind, says_tool
 from goldspan.mappers.span_facts import SHAPE, LazySpanFacts, LogFacts, ModelFacts, SpanFacts, ValuePlace
 from goldspan.mappers.spans import SpanView
+from goldspan.scoring.pages import counted
 from goldspan.scoring.sessions import Capture, Session, SpanRef, ToolCall
-from goldspan.scoring.wording import counted
 
 _MOST_SPANS = 20_000  # spans whose session attributes are looked at
 _LONGEST_ID = 200

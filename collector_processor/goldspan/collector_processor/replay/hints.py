@@ -15,11 +15,11 @@ from goldspan.mappers.dialects import Advice, Dialect
 from goldspan.mappers.dialects.reading.protocol import IN_PROCESS, Stack, advice_for, built_in_advice
 from goldspan.mappers.span_facts import Role
 from goldspan.scoring.lazy_names import texts_beside
+from goldspan.scoring.pages import counted, listed, printable
 from goldspan.scoring.result_words import CAPTURE_WORDS, GROUNDING, MISSING_INPUT, judged_calls
 from goldspan.scoring.run import ScoringResult
 from goldspan.scoring.sessions import Capture, DoubtedFact, Session, ToolCall, Turn
 from goldspan.scoring.verdict import REASON_OF_CAPTURE, REASON_TEXT, Reason
-from goldspan.scoring.wording import counted, listed, printable
 
 if TYPE_CHECKING:
     from goldspan.collector_processor.replay.dialect_proposals import ShapedTools

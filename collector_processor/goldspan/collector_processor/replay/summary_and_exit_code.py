@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import chain
 
 from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.pages import LABEL_WORDS, counted, listed, number_text, printable, score_text, shorten
 from goldspan.scoring.result_words import finding_name, judged_calls, mistake_name, reason_words
 from goldspan.scoring.results import CallResult, SessionResult, TurnResult
 from goldspan.scoring.run import ScoringResult
@@ -22,7 +23,6 @@ from goldspan.scoring.verdict import (
     MetricVerdict,
     Reason,
 )
-from goldspan.scoring.wording import LABEL_WORDS, counted, listed, number_text, printable, score_text, shorten
 
 
 @dataclass(frozen=True, slots=True)

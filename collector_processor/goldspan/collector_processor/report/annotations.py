@@ -11,9 +11,9 @@ from msgspec import Struct
 from goldspan.collector_processor.replay.hints import HELP
 from goldspan.collector_processor.report.model import Report
 from goldspan.scoring.json_values import json_text
+from goldspan.scoring.pages import LABEL_WORDS, counted, printable, score_text, shorten
 from goldspan.scoring.result_words import SessionWords
 from goldspan.scoring.verdict import REASON_TEXT, Label, Reason
-from goldspan.scoring.wording import LABEL_WORDS, counted, printable, score_text, shorten
 
 _MOST_ANNOTATIONS = 10  # GitHub shows no more of a step; the comment has the others
 _MOST_LINES = 10

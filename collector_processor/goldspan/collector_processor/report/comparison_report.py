@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from goldspan.collector_processor.replay.comparison_of_runs import ComparedRow, ComparedTask, Comparison, Movement
 from goldspan.collector_processor.report.markdown import code_text, prose_text
-from goldspan.scoring.wording import INFORMS, RIGHT, STYLES, UNKNOWN, WRONG, Page, cells, counted, listed, shorten
+from goldspan.scoring.pages import INFORMS, RIGHT, STYLES, UNKNOWN, WRONG, Page, cells, counted, listed, shorten
 
 _MARKS = {
     Movement.IMPROVED: RIGHT,

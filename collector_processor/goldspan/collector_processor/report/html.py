@@ -24,8 +24,8 @@ from markupsafe import Markup
 from goldspan.collector_processor.replay.hints import HELP
 from goldspan.collector_processor.replay.summary_and_exit_code import RIGHT_CALLS
 from goldspan.collector_processor.report.model import Report
+from goldspan.scoring import pages
 from goldspan.scoring import result_words as phrases
-from goldspan.scoring import wording
 from goldspan.scoring.json_values import is_dict, is_list, plain, pointer_name
 from goldspan.scoring.matchers.matcher import ABSENT, Absence, dollar_keys
 from goldspan.scoring.ranked_findings import SYSTEMATIC_WORDS, RankedFindings
@@ -85,13 +85,13 @@ def _environment() -> Environment:
     )
     templates.filters |= {
         "digest": _digest,
-        "printable": wording.printable,
+        "printable": pages.printable,
         "prose": _prose,
         "thousands": "{:,}".format,
         "value": _value_or_nothing,
     }
     given: dict[str, Any] = {
-        **{name: words for name, words in vars(wording).items() if not name.startswith("_")},
+        **{name: words for name, words in vars(pages).items() if not name.startswith("_")},
         "BRIEF": 160,
         "LONG": 2_000,
         "MOST_FINDINGS": 100,
@@ -122,7 +122,7 @@ def _environment() -> Environment:
 
 def _shown(value: object) -> Markup:
     """Return what a template shows of a value: escaped, and whatever in it could not be seen."""
-    return value if isinstance(value, Markup) else Markup(escape(wording.printable(str(value))))
+    return value if isinstance(value, Markup) else Markup(escape(pages.printable(str(value))))
 
 
 def _dotted(*notes: str) -> str:
@@ -135,7 +135,7 @@ def _file(name: str) -> Markup:
 
 def _prose(text: str) -> Markup:
     """Write a sentence of ours, in which `code` stands between backticks."""
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escape(wording.printable(text))))
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escape(pages.printable(text))))
 
 
 def _digest(text: str) -> str:
@@ -153,11 +153,11 @@ class _Tiles(NamedTuple):
 def _tiles(report: Report) -> _Tiles:
     sums = report.totals
     numbers = Counter(sums.sessions) + Counter(sums.judged_without_golden)
-    words = wording.LABEL_WORDS | ({Label.PASS: "judged"} if sums.informs else {})
-    labels = [(label.value, numbers[label]) for label in wording.WORST_FIRST]
+    words = pages.LABEL_WORDS | ({Label.PASS: "judged"} if sums.informs else {})
+    labels = [(label.value, numbers[label]) for label in pages.WORST_FIRST]
     tiles = [(kind if count else "none", f"{count:,}", words[Label(kind)]) for kind, count in labels]
     if sums.mean is not None:
-        tiles.append(("mean", wording.score_text(sums.mean), "mean score"))
+        tiles.append(("mean", pages.score_text(sums.mean), "mean score"))
     if sums.calls:
         right = sums.calls.get(RIGHT_CALLS, 0)
         tiles.append(("mean", f"{right:,} / {sum(sums.calls.values()):,}", "calls right"))
@@ -167,8 +167,8 @@ def _tiles(report: Report) -> _Tiles:
 def _choices(report: Report) -> list[tuple[str, str, int]]:
     """Return by which labels sessions can be filtered: value, words and count; none where there are no sessions."""
     counts = Counter(session.label for session in (*report.sessions, *report.without_golden))
-    words = wording.LABEL_WORDS
-    of_labels = [(label.value, words[label].capitalize(), counts[label]) for label in wording.WORST_FIRST]
+    words = pages.LABEL_WORDS
+    of_labels = [(label.value, words[label].capitalize(), counts[label]) for label in pages.WORST_FIRST]
     return [("", "All", counts.total()), *of_labels] if counts else []
 
 
@@ -214,7 +214,7 @@ class _Mistakes:
 
     def filters(self) -> Iterator[tuple[str, str]]:
         """Yield the id of each choice, and the class of the sessions that stay."""
-        yield from ((f"show-{label.value}", label.value) for label in wording.WORST_FIRST)
+        yield from ((f"show-{label.value}", label.value) for label in pages.WORST_FIRST)
         yield from ((one, one) for one in (*self.ids.values(), *self._tool_ids.values()))
 
     def classes(self, sessions: Iterable[phrases.SessionWords]) -> str:
@@ -322,7 +322,7 @@ def _argument_row(argument: ArgumentResult, made: ToolCall | None) -> _ArgumentR
         casefold = argument.strategy == "casefold_exact"
         expected, actual = side_by_side(argument.expected_value, argument.actual_value, casefold=casefold)
     if unknown := phrases.why_unknown(argument, made):
-        actual = Markup('<span class="none">{}</span>').format(wording.printable(unknown))
+        actual = Markup('<span class="none">{}</span>').format(pages.printable(unknown))
     is_one = argument.outcome is ArgumentOutcome.MATCHED and expected == actual
     words = "; ".join(filter(None, (_outcome_words(argument, made), argument.hint)))
     return _ArgumentRow(argument.outcome, argument.name, expected, actual, words, is_one)
@@ -333,7 +333,7 @@ def _outcome_words(argument: ArgumentResult, made: ToolCall | None) -> str:
         return "? never called"
     words = _OUTCOMES[argument.outcome]
     if argument.exact is not None and argument.exact.denominator != 1:
-        words += f" {wording.score_text(argument.exact)}"
+        words += f" {pages.score_text(argument.exact)}"
     if argument.strategy != "exact" and argument.outcome in _PASSED:
         words += f" ({argument.strategy})"
     return words if argument.weight == 1 else f"{words}, weight {float(argument.weight):.4g}"
@@ -368,7 +368,7 @@ def _html(parts: Iterable[_Part]) -> Markup:
     pieces: list[str] = []
     for text, marked in parts:
         # What holds a line break is layout: JSON writes those of a text as an escape.
-        shown = escape(text) if "\n" in text else escape(wording.printable(text[:room]))
+        shown = escape(text) if "\n" in text else escape(pages.printable(text[:room]))
         pieces.append(f"<mark>{shown}</mark>" if marked and shown else shown)
         room -= len(text)
         if room < 0:
@@ -423,8 +423,8 @@ def _string(value: str, other: str, *, casefold: bool) -> Iterator[_Part]:
     mine, its = list(value), list(other)
     if casefold:
         mine, its = [char.casefold() for char in mine], [char.casefold() for char in its]
-    begin = wording.common_beginning(mine, its)
-    end = wording.common_beginning(mine[begin:][::-1], its[begin:][::-1])
+    begin = pages.common_beginning(mine, its)
+    end = pages.common_beginning(mine[begin:][::-1], its[begin:][::-1])
     stop = len(value) - end
     yield f'"{_inside(value[:begin])}', False
     yield _inside(value[begin:stop]), True

@@ -15,10 +15,7 @@ from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects import Dialect, DialectTable, Source
 from goldspan.scoring.json_values import pointer_name
-from goldspan.scoring.result_words import arguments_of_call, call_facts, doubt_words, hidden_words, kind_words
-from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
-from goldspan.scoring.verdict import Finding
-from goldspan.scoring.wording import (
+from goldspan.scoring.pages import (
     INFORMS,
     RIGHT,
     STYLES,
@@ -31,6 +28,9 @@ from goldspan.scoring.wording import (
     printable,
     shorten,
 )
+from goldspan.scoring.result_words import arguments_of_call, call_facts, doubt_words, hidden_words, kind_words
+from goldspan.scoring.sessions import Capture, Session, ToolCall, Turn
+from goldspan.scoring.verdict import Finding
 
 _MOST_SESSIONS = 20
 _MOST_CALLS = 30

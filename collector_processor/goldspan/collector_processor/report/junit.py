@@ -14,12 +14,12 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from goldspan.collector_processor.replay.hints import HELP
 from goldspan.collector_processor.report.model import Report
+from goldspan.scoring.pages import number_text, printable
 from goldspan.scoring.result_lines import session_text
 from goldspan.scoring.result_words import SessionWords, found_mistake, judged_calls, metric_reason, metric_words
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RepeatResult
 from goldspan.scoring.verdict import MAIN_METRIC, REASON_TEXT, Label, MetricResult, Reason
-from goldspan.scoring.wording import number_text, printable
 
 NO_SINGLE_GOLDEN = "no single golden"
 """The suite of sessions that several goldens match equally well."""

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from goldspan.collector_processor.replay.summary_and_exit_code import MetricTotals
 from goldspan.collector_processor.report.model import Report
+from goldspan.scoring.pages import MARKS, counted, number_text, printable, score_text, shorten
 from goldspan.scoring.ranked_findings import SYSTEMATIC_WORDS, RankedFindings
 from goldspan.scoring.result_lines import session_text
 from goldspan.scoring.result_words import SessionWords, is_broken
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.verdict import Label
-from goldspan.scoring.wording import MARKS, counted, number_text, printable, score_text, shorten
 
 LONGEST = 65_536
 """Characters GitHub takes in a comment; kept in bytes, which are never fewer."""

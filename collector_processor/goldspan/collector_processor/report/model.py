@@ -26,12 +26,12 @@ from goldspan.collector_processor.replay.summary_and_exit_code import (
 )
 from goldspan.scoring.errors import Problem
 from goldspan.scoring.goldens.golden import Golden
+from goldspan.scoring.pages import RIGHT, WORST_FIRST, WRONG, printable
 from goldspan.scoring.ranked_findings import RankedFindings
 from goldspan.scoring.result_words import SessionWords
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.run import RepeatResult, ScoringResult
 from goldspan.scoring.verdict import Label
-from goldspan.scoring.wording import RIGHT, WORST_FIRST, WRONG, printable
 
 
 class Report(Struct, frozen=True, gc=False):

@@ -12,7 +12,7 @@ from goldspan.collector_processor.replay.hints import Hint
 from goldspan.collector_processor.replay.summary_and_exit_code import MetricTotals, listed_counts
 from goldspan.collector_processor.report.model import Report
 from goldspan.mappers.readers.problems import number_of_problems
-from goldspan.scoring import wording
+from goldspan.scoring import pages
 from goldspan.scoring.ranked_findings import SYSTEMATIC_WORDS, RankedFindings
 from goldspan.scoring.result_lines import add_headline, add_repeats, add_session
 from goldspan.scoring.result_words import SessionWords
@@ -24,7 +24,7 @@ _MOST_REGRESSIONS = 20
 _MOST_FINDINGS, _MOST_PLACES = 12, 2
 _LABEL = 12
 _ASCII = str.maketrans(
-    {wording.RIGHT: "P", wording.WRONG: "F", "…": "...", wording.INFORMS: "-", "─": "-", "┌": "/", "│": "|", "└": "\\"}
+    {pages.RIGHT: "P", pages.WRONG: "F", "…": "...", pages.INFORMS: "-", "─": "-", "┌": "/", "│": "|", "└": "\\"}
 )
 
 
@@ -33,27 +33,27 @@ def page_width(console: Console) -> int:
     return console.width if console.is_terminal else _PIPED_WIDTH
 
 
-def print_page(console: Console, page: wording.Page) -> None:
+def print_page(console: Console, page: pages.Page) -> None:
     """Print the lines as they are: long ids run over instead of being broken."""
     encodes_all = console.encoding.lower().startswith("utf")
     for line in page.lines:
         if encodes_all:
-            text = Text.assemble(*((wording.text_of(part), "" if isinstance(part, str) else part[1]) for part in line))
+            text = Text.assemble(*((pages.text_of(part), "" if isinstance(part, str) else part[1]) for part in line))
             text.rstrip()
             console.print(text, soft_wrap=True)
         else:
-            console.print(wording.plain_line(line).translate(_ASCII), soft_wrap=True, markup=False, highlight=False)
+            console.print(pages.plain_line(line).translate(_ASCII), soft_wrap=True, markup=False, highlight=False)
 
 
-def report_page(page: wording.Page, report: Report, *, verbose: bool = False, next_step: str = "") -> None:
+def report_page(page: pages.Page, report: Report, *, verbose: bool = False, next_step: str = "") -> None:
     """Add a report: failed sessions first, then those not evaluated, then those that passed, then the sums.
 
     `next_step` is what to do about sessions that failed, where the run did.
     """
-    for label in wording.WORST_FIRST:
+    for label in pages.WORST_FIRST:
         _sessions(page, label, report.sessions, _MOST_SHOWN[label], verbose=verbose)
         page.blank()
-    for label in wording.WORST_FIRST:
+    for label in pages.WORST_FIRST:
         # Without golden, those in which nothing was found are shown only if all are asked for.
         most = _MOST_SHOWN[label] if label is Label.FAIL else 0
         _sessions(page, label, report.without_golden, most, verbose=verbose)
@@ -63,37 +63,35 @@ def report_page(page: wording.Page, report: Report, *, verbose: bool = False, ne
     _sums(page, report, verbose=verbose)
     hint_rows(page, report.hints)
     page.blank()
-    page.paragraph(report.because, label=f"{report.mark} {report.word}: ", style=wording.STYLES[report.mark])
+    page.paragraph(report.because, label=f"{report.mark} {report.word}: ", style=pages.STYLES[report.mark])
     if any(one.failed for one in report.sessions) and next_step:
         page.line(next_step)
 
 
-def finding_rows(page: wording.Page, findings: RankedFindings, *, verbose: bool = False) -> None:
+def finding_rows(page: pages.Page, findings: RankedFindings, *, verbose: bool = False) -> None:
     """Add what metrics found: what few sessions have, the worst and rarest first, then what most have, in a block."""
     if findings.rare:
         page.blank()
         page.line(("findings, the rarest and worst first", "bold"))
     shown = findings.rare if verbose else findings.rare[:_MOST_FINDINGS]
     for one in shown:
-        page.line(
-            (f"{wording.WRONG} ", wording.STYLES[wording.WRONG]), (one.name, "bold"), (f"  in {one.share}", "dim")
-        )
+        page.line((f"{pages.WRONG} ", pages.STYLES[pages.WRONG]), (one.name, "bold"), (f"  in {one.share}", "dim"))
         for place in one.places if verbose else one.places[:_MOST_PLACES]:
             page.paragraph(
-                wording.printable(place.finding.words(include_values=True)), label=f"{place.words}  ", indent=4
+                pages.printable(place.finding.words(include_values=True)), label=f"{place.words}  ", indent=4
             )
         if not verbose and len(one.places) > _MOST_PLACES:
             page.line((f"… and {len(one.places) - _MOST_PLACES:,} more; -v shows all", "dim"), indent=4)
     if len(shown) < len(findings.rare):
-        page.line((f"… and {wording.counted(len(findings.rare) - len(shown), 'more finding')}; -v shows all", "dim"))
+        page.line((f"… and {pages.counted(len(findings.rare) - len(shown), 'more finding')}; -v shows all", "dim"))
     if findings.systematic:
         page.blank()
         page.line(("systematic", "bold"), (f": {SYSTEMATIC_WORDS}", "dim"))
     for one in findings.systematic:
-        page.paragraph(f"in {one.share}: {one.settled_by}", label=f"{wording.INFORMS} {one.name}  ")
+        page.paragraph(f"in {one.share}: {one.settled_by}", label=f"{pages.INFORMS} {one.name}  ")
 
 
-def scoreboard(page: wording.Page, report: Report, *, verbose: bool = False) -> None:
+def scoreboard(page: pages.Page, report: Report, *, verbose: bool = False) -> None:
     """Add a line for each session that did not pass, with `verbose` for each one, then the sums."""
     for session in report.worst_first():
         if verbose or session.failed or session.label is not Label.PASS:
@@ -102,7 +100,7 @@ def scoreboard(page: wording.Page, report: Report, *, verbose: bool = False) -> 
     _sums(page, report, verbose=verbose)
 
 
-def _sums(page: wording.Page, report: Report, *, verbose: bool) -> None:
+def _sums(page: pages.Page, report: Report, *, verbose: bool) -> None:
     page.blank()
     whole = {"mistakes": report.totals.mistakes, "findings": report.totals.findings} if verbose else {}
     for name, text in report.summary:
@@ -113,12 +111,12 @@ def _sums(page: wording.Page, report: Report, *, verbose: bool) -> None:
     problem_rows(page, report.problems, label=_LABEL)
     _regressions(page, report.regressions)
     if report.fixed:
-        page.paragraph(wording.listed(report.fixed), label=f"{'fixed':<{_LABEL}}")
+        page.paragraph(pages.listed(report.fixed), label=f"{'fixed':<{_LABEL}}")
     if report.known_failures:
-        page.paragraph(wording.listed(sorted(report.known_failures)), label=f"{'as before':<{_LABEL}}")
+        page.paragraph(pages.listed(sorted(report.known_failures)), label=f"{'as before':<{_LABEL}}")
 
 
-def problem_rows(page: wording.Page, problems: Sequence[tuple[str, str]], *, label: int) -> None:
+def problem_rows(page: pages.Page, problems: Sequence[tuple[str, str]], *, label: int) -> None:
     """Add what could not be read: counts by code, and the first of each; `label` is the width of the label column."""
     if not problems:
         return
@@ -131,10 +129,10 @@ def problem_rows(page: wording.Page, problems: Sequence[tuple[str, str]], *, lab
     for code, text in problems:
         shown[code] += 1
         if shown[code] <= 2 and shown.total() <= 8:
-            page.line((wording.shorten(text, max(page.width - label, 60)), "dim"), indent=label)
+            page.line((pages.shorten(text, max(page.width - label, 60)), "dim"), indent=label)
 
 
-def hint_rows(page: wording.Page, hints: Iterable[Hint]) -> None:
+def hint_rows(page: pages.Page, hints: Iterable[Hint]) -> None:
     """Add what to do: pairs of what was seen and what helps."""
     for index, (seen, helps) in enumerate(hints):
         if index == 0:
@@ -143,7 +141,7 @@ def hint_rows(page: wording.Page, hints: Iterable[Hint]) -> None:
         page.paragraph(f"{seen}: {helps}" if seen else helps, label="- ", indent=2)
 
 
-def metric_rows(page: wording.Page, metrics: Sequence[MetricTotals]) -> None:
+def metric_rows(page: pages.Page, metrics: Sequence[MetricTotals]) -> None:
     """Add a table of the metrics that need no golden: their scores, and what became of the calls."""
     if not metrics:
         return
@@ -151,24 +149,22 @@ def metric_rows(page: wording.Page, metrics: Sequence[MetricTotals]) -> None:
     page.blank()
     page.line((f"  {'without goldens':<{width}}  score  passed  failed  not evaluated", "bold"))
     for one in metrics:
-        mark = wording.MARKS[one.label]
+        mark = pages.MARKS[one.label]
         words = f"{one.gaps:,}" + (f": {one.reasons}" if one.reasons else "")
         head = (
-            (f"{mark} ", wording.STYLES[mark]),
-            f"{one.name:<{width}}  {wording.number_text(one.score):>5}  {one.passed:>6,}  ",
-            (f"{one.failed:>6,}", wording.STYLES[wording.WRONG] if one.failed and one.label is Label.FAIL else ""),
+            (f"{mark} ", pages.STYLES[mark]),
+            f"{one.name:<{width}}  {pages.number_text(one.score):>5}  {one.passed:>6,}  ",
+            (f"{one.failed:>6,}", pages.STYLES[pages.WRONG] if one.failed and one.label is Label.FAIL else ""),
             "  ",
         )
         page.paragraph(words, label=head, style="" if one.gaps else "dim")
-    units = [wording.counted(sum((one.passed, one.failed, one.gaps)), one.unit) for one in metrics]
+    units = [pages.counted(sum((one.passed, one.failed, one.gaps)), one.unit) for one in metrics]
     informing = [one.name for one in metrics if one.label is None]
-    inform = (
-        f"; {wording.listed(informing) if len(informing) < len(metrics) else 'all'} only inform" if informing else ""
-    )
+    inform = f"; {pages.listed(informing) if len(informing) < len(metrics) else 'all'} only inform" if informing else ""
     page.line((f"  of {max(units, key=len)}{inform}", "dim"))
 
 
-def _regressions(page: wording.Page, regressions: Sequence[str]) -> None:
+def _regressions(page: pages.Page, regressions: Sequence[str]) -> None:
     if not regressions:
         return
     page.blank()
@@ -179,7 +175,7 @@ def _regressions(page: wording.Page, regressions: Sequence[str]) -> None:
         page.line(f"… and {len(regressions) - _MOST_REGRESSIONS:,} more", indent=2)
 
 
-def _sessions(page: wording.Page, label: Label, sessions: Iterable[SessionWords], most: int, *, verbose: bool) -> None:
+def _sessions(page: pages.Page, label: Label, sessions: Iterable[SessionWords], most: int, *, verbose: bool) -> None:
     """Add the sessions with a label; `most` of them, or with `verbose` all."""
     of_label = [one for one in sessions if one.label is label]
     if label is Label.PASS and of_label and of_label[0].has_golden:
@@ -190,5 +186,5 @@ def _sessions(page: wording.Page, label: Label, sessions: Iterable[SessionWords]
             page.blank()
         add_session(page, session, verbose=verbose)
     if most and len(of_label) > most:
-        rest = wording.counted(len(of_label) - most, "more session")
-        page.line((f"… and {rest} {wording.LABEL_WORDS[label]}; -v shows all", "dim"))
+        rest = pages.counted(len(of_label) - most, "more session")
+        page.line((f"… and {rest} {pages.LABEL_WORDS[label]}; -v shows all", "dim"))

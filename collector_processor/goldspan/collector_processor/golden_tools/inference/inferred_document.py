@@ -15,8 +15,8 @@ from goldspan.collector_processor.golden_tools.writing import Comments
 from goldspan.scoring.goldens.documents import ValuePath
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.matchers.matcher import has_dollar_keys
+from goldspan.scoring.pages import counted, listed
 from goldspan.scoring.sessions import JsonValue
-from goldspan.scoring.wording import counted, listed
 
 _OF_OWN_VALUE = ("$alphanumeric", "$unordered", "$key_facts", "$datetime", "$approx")
 """Matchers that a rule writes around the value of each golden."""

@@ -15,7 +15,7 @@ from goldspan.scoring.grounding.dates import RelativeDay, days_of, relative_days
 from goldspan.scoring.grounding.words import letters_in, normalised, words_of
 from goldspan.scoring.json_values import Steps, is_mapping, is_number, is_sequence, shown, steps_of
 from goldspan.scoring.matchers.kinds.prose import WrittenText, text_of
-from goldspan.scoring.matchers.kinds.scalars import DURATION_SCHEMA, read_tolerance, time_of_day
+from goldspan.scoring.matchers.kinds.single_values import DURATION_SCHEMA, read_tolerance, time_of_day
 from goldspan.scoring.matchers.matcher import (
     ABSENT,
     Asks,

@@ -1,4 +1,4 @@
-"""How labels, scores, counts and text from telemetry are written for people, and the page of lines they are written on.
+"""The page of lines on which a report is written, and how labels, scores, counts and text from telemetry stand on it.
 
 Every report, and `str()` of every result, is made of these. A page knows its width and the styles of its parts, and
 no terminal: who prints it gives the styles their colours.
