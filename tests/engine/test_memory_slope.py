@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import time
 import tracemalloc
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -109,9 +108,14 @@ class _Outlet:
 
 @contextmanager
 def gateway(monkeypatch: pytest.MonkeyPatch) -> Generator[Callable[[int], None]]:
-    now = [1e9]
+    now, asked = [1e9], [0]
     monkeypatch.setattr("goldspan.collector_processor.gateway.pipeline._TICK", 0.001)
-    pipeline = GatewayPipeline(GOLDENS, _Outlet(), PipelineSettings(), now=lambda: now[0])
+
+    def clock() -> float:
+        asked[0] += 1
+        return now[0]
+
+    pipeline = GatewayPipeline(GOLDENS, _Outlet(), PipelineSettings(), now=clock)
 
     def step(number: int) -> None:
         for document in step_of(number):
@@ -119,7 +123,7 @@ def gateway(monkeypatch: pytest.MonkeyPatch) -> Generator[Callable[[int], None]]
         until(lambda: not pipeline.intake.backlog)
         for _ in range(3):
             now[0] += PAUSE / 3
-            time.sleep(0.003)
+            until(lambda passed=asked[0] + 8: asked[0] > passed)  # the worker has looked at the clock since
 
     yield step
     until(lambda: not pipeline.dispatcher.waiting)
