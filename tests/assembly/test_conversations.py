@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.assembly.runs import DEFAULT_ASSEMBLY, SessionTurns
@@ -49,6 +50,14 @@ def test_a_workflow_over_a_conversation_is_as_many_turns_as_its_user_spoke() -> 
 )
 def test_a_workflow_whose_agents_hand_one_task_on_is_one_turn(said: list[tuple[str, ...]]) -> None:
     assert turns(voice_session(*said)) == [[f"f{number}" for number in range(len(said))]]
+
+
+def test_an_agent_over_its_steps_is_one_turn() -> None:
+    """Each but the last ends with requests, whose results the next one is given in the user's name: smolagents."""
+    steps = voice_session(("a",), ("a", "b"), ("a", "b", "c"))
+    requests = (RequestEvidence("f0", "c-0"),)
+    asking = [replace(one, evidence=replace(one.evidence, requests=requests)) for one in steps if one.span_id == "m0"]
+    assert turns([*(one for one in steps if one.span_id != "m0"), *asking]) == [["f0", "f1", "f2"]]
 
 
 def test_an_agent_that_calls_models_itself_is_one_turn_whatever_its_sub_agents_are_told() -> None:

@@ -49,10 +49,12 @@ def test_places_are_asked_in_order(place: str, expected: str) -> None:
     assert found(records) == [(expected, "session.id", False)]
 
 
-def test_at_one_place_keys_have_an_order_of_precedence() -> None:
-    records = [keyed(agent("t", "r"), ("session.id", "second"), ("gen_ai.conversation.id", "first"))]
-    assert found(records) == [("first", "gen_ai.conversation.id", False)]
-    settings = AssemblySettings(session_keys=("session.id", "gen_ai.conversation.id"))
+@pytest.mark.parametrize("key", ["session.id", "respan.threads.thread_identifier"])
+def test_at_one_place_keys_have_an_order_of_precedence(key: str) -> None:
+    """Pydantic AI makes up a conversation where it is given none; other keys are written for who names a session."""
+    records = [keyed(agent("t", "r"), ("gen_ai.conversation.id", "second"), (key, "first"))]
+    assert found(records) == [("first", key, False)]
+    settings = AssemblySettings(session_keys=("gen_ai.conversation.id", key))
     assert assemble(records, settings)[0].id == "second"
 
 

@@ -15,6 +15,9 @@ from rigs.otlp_containers import Span, read_alone
 
 PARIS = {"city": "Paris"}
 TEXT = json.dumps(PARIS)
+USER_SAID, MODEL_SAID = (
+    json.dumps([{"role": role, "parts": [{"type": "text", "content": "sun"}]}]) for role in ("user", "assistant")
+)
 
 
 def read(name: str, attributes: dict[str, Any]) -> SpanFacts:
@@ -163,6 +166,14 @@ def test_pieces_of_an_answer_are_no_models_of_their_own() -> None:
         ("c1", False, 1),
         ("c2", False, 1),
     ]
+
+
+def test_what_is_around_an_agent_is_no_model_so_that_calls_nobody_recorded_are_missed() -> None:
+    said = {"gen_ai.input.messages": USER_SAID, "gen_ai.output.messages": MODEL_SAID}
+    entry = Span({"gen_ai.operation.name": "enter", **said}, span_id="a" * 16, end=9_000)
+    crew = Span({"gen_ai.operation.name": "invoke_agent", **said}, span_id="b" * 16, parent_id=entry.span_id)
+    [session] = assemble(map(DialectRegistry().read, (entry, crew)))
+    assert [(turn.calls, turn.calls_visible) for turn in session.turns] == [((), False)]
 
 
 @pytest.mark.parametrize(("name", "told"), [("get_weather.tool", True), ("fetch.tool", False)])

@@ -115,12 +115,17 @@ def test_a_result_is_read_out_of_the_message_or_protocol_around_it(result: Any) 
         assert found.call_id in {"c-1", ""}
 
 
+FAILED_REPR = "content='no table' name='book_table' tool_call_id='c-1' status='error'"
+
+
 @pytest.mark.parametrize(
     "result",
     [
         {**LANGCHAIN, "status": "error"},
         {"content": [{"type": "text", "text": "no table"}], "isError": True},
         {"type": "tool_result", "tool_use_id": "c-1", "content": "no table", "is_error": True},
+        {"output": FAILED_REPR},
+        FAILED_REPR,
     ],
 )
 def test_a_result_that_is_marked_as_an_error_failed(result: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -248,6 +249,19 @@ def test_what_the_provider_ran_itself_is_answered_beside_what_it_asked_for() -> 
     assert (end.new_user_message, end.answered) == (False, {"c-1": False, "m": True, "w": False})
     assert end_of_input([USER, asked, ANSWERS["Anthropic"], MODEL, USER]).answered is None
     assert end_of_input([USER, asked, USER]).answered is None
+
+
+def test_an_empty_message_in_the_users_name_is_a_result_that_was_not_written() -> None:
+    """LangSmith writes what Gemini is given so."""
+    end = end_of_input([USER, {"role": "model", "content": ""}, {"role": "user", "content": ""}])
+    assert end.new_user_message is False
+
+
+@pytest.mark.parametrize("write", [list, json.dumps, lambda parts: json.dumps(parts[0])])
+def test_a_function_in_a_part_is_a_result_if_the_part_says_so(write: Callable[[Any], Any]) -> None:
+    answer = {"type": "function_response", "function": {"name": "f", "response": {"error": "no table"}}}
+    [result] = message_of({"role": "user", "content": write([answer])}).results
+    assert (result.name, result.content, result.failed) == ("f", {"error": "no table"}, True)
 
 
 @pytest.mark.parametrize(

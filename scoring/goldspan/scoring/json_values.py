@@ -202,7 +202,7 @@ def read_value(value: Any) -> Any:
             found = None if text[0] == '"' else python_value(text)
             return value if found is None else found
         if isinstance(inner, str) and not may_be_object(inner):
-            return value
+            return (python_value(inner) if _REPR.match(inner) else None) or value
         value = inner
     return value
 

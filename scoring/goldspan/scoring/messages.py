@@ -93,7 +93,7 @@ def message_of(raw: Mapping[str, Any]) -> Message:
     text = "" if role == "tool" and results else _text_of(parts)
     if results and role in ("", "user") and not text:
         role = "tool"
-    elif role == "user" and not text and "parts" in raw and all(map(_is_empty, parts)):
+    elif role == "user" and not text and ("parts" in raw or raw.get("content") == "") and all(map(_is_empty, parts)):
         role, results = "tool", UNWRITTEN
     requests = () if results and role == "tool" else _requests(raw, parts, kinds)
     return Message(role, text, requests, results)
@@ -348,7 +348,7 @@ def _part(part: Any) -> Mapping[str, Any]:
 def _are_parts(value: object) -> bool:
     """Say whether JSON text in the place of a text is the parts of a message, and no text that happens to be JSON."""
     if is_mapping(value):
-        return is_sequence(value.get("parts"))
+        return is_sequence(value.get("parts")) or ("function" in value and _is_part(value))
     return is_sequence(value) and bool(value) and all(is_mapping(one) and _is_part(one) for one in value)
 
 
@@ -411,11 +411,12 @@ _IDS = (*_ANSWERED, "call_id", "ref", "tool_id", "id")
 
 def _kind(part: Mapping[str, Any]) -> str:
     """Say whether a part is a request, an answer, or neither (`""`)."""
-    for key in () if _WRAPPER_KEYS.isdisjoint(part) else _WRAPPERS:
+    named = part.get("type") or part.get("__class__")
+    kind = _kind_named(named) if isinstance(named, str) else ""
+    for key in () if _WRAPPER_KEYS.isdisjoint(part) or kind == _ANSWER else _WRAPPERS:
         if is_mapping(part.get(key)):
             return _WRAPPERS[key]
-    named = part.get("type") or part.get("__class__")
-    if isinstance(named, str) and (kind := _kind_named(named)):
+    if kind:
         return kind
     return _REQUEST if "toolName" in part or _is_bare_request(part) else ""
 
@@ -515,7 +516,7 @@ def _results(
 
 def _answer(part: Mapping[str, Any]) -> MessageResult:
     """Read a result that a part wraps; Gemini's API says that one under `error` alone is a failure."""
-    result, wrapped = _result(_opened(part)), part.get("functionResponse") or part.get("function_response")
+    result, wrapped = _result(_opened(part)), _first(part, ("functionResponse", "function_response", "function"))
     told = wrapped.get("response") if is_mapping(wrapped) else None
     return replace(result, failed=True) if is_mapping(told) and tuple(told) == ("error",) else result
 
@@ -660,6 +661,8 @@ def _marked_result(value: Mapping[str, Any]) -> MessageResult | None:
 def _result_inside(value: Mapping[str, Any], depth: int) -> MessageResult | None:
     inner = [key for key in _ENVELOPES if key in value]
     held = value[inner[0]] if len(inner) == 1 and depth else None
+    if isinstance(held, str) and _IN_A_REPR in held:
+        held = read_value(held)
     return _wrapped_result(held, depth - 1) if is_mapping(held) or is_sequence(held) else None
 
 

@@ -250,7 +250,7 @@ class _ShapeReading:
     def _read_models(self, ordered: Sequence[SpanFacts]) -> None:
         """Read the innermost spans with a conversation; of what one lacks, the only span around it may have it."""
         speaking = self._speaking(ordered)
-        around = self._around(speaking.values())
+        around = self._around([*speaking.values(), *(span for span in ordered if span.role is Role.AGENT)])
         read = [span for span in ordered if span.role is Role.MODEL]
         beside = {span.span_id for span in read} | self._around(read)
         for span_id, span in speaking.items():

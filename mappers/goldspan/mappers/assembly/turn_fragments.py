@@ -142,14 +142,20 @@ def _agents_over_several_sessions(tree: TraceTree, agents: list[SpanFacts]) -> s
 
 
 def _are_turns(units: Mapping[str, list[SpanFacts]]) -> bool:
-    """Say whether each unit of spans was given what users said before, and one message more."""
+    """Say whether each unit of spans was given what users said before, and one message more.
+
+    One that ends with requests is a step of its agent, whose results the next step was given in the user's name.
+    """
     if any(span.role is not Role.AGENT for span in units.get("", ())):
         return False
     said: tuple[str, ...] = ()
     turns = [spans for agent, spans in units.items() if agent]
     for spans in turns:
-        users = next((span.evidence.users for span in spans if span.model is not None), None)
+        models = [span.evidence for span in spans if span.model is not None]
+        users = models[0].users if models else None
         if users is None or len(users) <= len(said) or users[: len(said)] != said:
+            return False
+        if models[-1].requests and spans is not turns[-1]:
             return False
         said = users
     return len(turns) > 1
@@ -482,8 +488,9 @@ def fragment_without_ids(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -
 DEFAULT_SESSION_KEYS: tuple[str, ...] = (
     "goldspan.session.id",
     "agentevals.eval.case.id",
-    "gen_ai.conversation.id",
     "session.id",
+    "respan.threads.thread_identifier",
+    "gen_ai.conversation.id",  # which Pydantic AI makes up where it is given none
     "gcp.vertex.agent.session_id",
     "langfuse.session.id",
     "traceloop.association.properties.session_id",
