@@ -251,10 +251,13 @@ def test_what_the_provider_ran_itself_is_answered_beside_what_it_asked_for() -> 
     assert end_of_input([USER, asked, USER]).answered is None
 
 
-def test_an_empty_message_in_the_users_name_is_a_result_that_was_not_written() -> None:
-    """LangSmith writes what Gemini is given so."""
-    end = end_of_input([USER, {"role": "model", "content": ""}, {"role": "user", "content": ""}])
-    assert end.new_user_message is False
+@pytest.mark.parametrize(("role", "result"), [("model", True), ("assistant", False)])
+def test_an_empty_message_behind_an_empty_one_of_gemini_is_a_result_that_was_not_written(
+    role: str, *, result: bool
+) -> None:
+    """LangSmith writes Gemini's functions so; Ax writes users so where content is off."""
+    end = end_of_input([USER, {"role": role, "content": ""}, {"role": "user", "content": ""}])
+    assert end.new_user_message is not result
 
 
 @pytest.mark.parametrize("write", [list, json.dumps, lambda parts: json.dumps(parts[0])])

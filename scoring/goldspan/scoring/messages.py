@@ -93,7 +93,7 @@ def message_of(raw: Mapping[str, Any]) -> Message:
     text = "" if role == "tool" and results else _text_of(parts)
     if results and role in ("", "user") and not text:
         role = "tool"
-    elif role == "user" and not text and ("parts" in raw or raw.get("content") == "") and all(map(_is_empty, parts)):
+    elif role == "user" and not text and "parts" in raw and all(map(_is_empty, parts)):
         role, results = "tool", UNWRITTEN
     requests = () if results and role == "tool" else _requests(raw, parts, kinds)
     return Message(role, text, requests, results)

@@ -343,6 +343,8 @@ def _answering(message: Message, said_by: str, asking: Mapping[str, Any]) -> Mes
         return Message("user")
     if message.role == "user" and not message.results and awaits_results(message_of(asking)):
         return Message("user", results=(MessageResult(content=message.text),))
+    if message == Message("user") and asking.get("role") == "model" and message_of(asking) == Message("assistant"):
+        return Message("user", results=UNWRITTEN)  # LangSmith writes no function of Gemini's: neither of them is empty
     return message
 
 
