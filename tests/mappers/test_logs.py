@@ -276,7 +276,7 @@ def test_sessions_and_turns() -> None:
         },
     )
     facts = read(view)
-    assert facts.session_keys == (("gen_ai.conversation.id", "s-1"), ("session.id", "s-2"))
+    assert facts.session_keys == (("session.id", "s-2"), ("gen_ai.conversation.id", "s-1"))
     assert (facts.turn_id, facts.dialect) == ("e-1", "google_adk")
 
 
