@@ -388,6 +388,28 @@ class TestBatches:
         )
         assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 1)]
 
+    def test_a_span_around_the_model_calls_of_a_loop_asked_for_nothing_itself(self) -> None:
+        """TanStack runs tools one after the other, in the span of the model call that asked for them."""
+        found = calls(
+            model("t", "loop", "root", start=1, end=9),
+            model("t", "m", "loop", unseen=True, start=1, end=5),
+            run("a", 2, "a", {}, parent="m"),
+            run("b", 3, "b", {}, parent="m"),
+            model("t", "n", "loop", start=6, end=9),
+        )
+        assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 1)]
+
+    @pytest.mark.parametrize(("parent", "batches"), [("m", [1, 1, 2]), ("root", [1, 2, 3])])
+    def test_a_merged_span_without_content_repeats_those_beside_it(self, parent: str, batches: list[int]) -> None:
+        found = calls(
+            model("t", "m", "root", silent=True, start=1, end=6),
+            run("a", 2, "a", None, "1", parent=parent),
+            run("b", 3, "b", None, "2", parent=parent),
+            run("w", 4, "(merged tools)", None, parent=parent, facts={"merged": True}),
+            run("c", 7, "c", None, "3"),
+        )
+        assert [(call.name, call.batch) for call in found] == list(zip("abc", batches, strict=True))
+
     def test_a_model_whose_answer_is_known_asked_for_nothing_unseen(self) -> None:
         found = calls(
             asking("m", 1, unseen=True),

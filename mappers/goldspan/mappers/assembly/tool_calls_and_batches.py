@@ -149,7 +149,8 @@ def calls_of(
         batch = batch_of[execution.span.ref] if execution.batch is None else execution.batch
         first = execution.asked.model if requested and execution.asked is not None else execution.span
         batches.add(batch, time_order(first), execution.position, call)
-    later, shown = _given_results(spans), _shown_results(spans) | answered
+    later = [span for span in spans if span.role is Role.MODEL and span.evidence.results]
+    shown = _shown_results(spans) | answered
     for ask in _not_executed(unmatched, executions, spans):
         call = _requested_call(ask, given, _nameless_error(ask, later, executions))
         if is_of_framework(call, pseudo_tools, spans):
@@ -500,15 +501,18 @@ def _digests_within(arguments: Content) -> Iterator[str]:
 
 def _join_repeated(executions: Sequence[_Execution], spans: Sequence[SpanFacts]) -> None:
     """Put calls that no request was seen for into the batch and the order in which a merged span repeats them (R8)."""
+    # Without content it names none of them: it repeats those beside it, in one model call's span.
+    models = {span.span_id for span in spans if span.role is Role.MODEL}
     places = {
-        call_id: (span.ref, position)
+        key: (span.ref, position)
         for span in spans
-        if span.tool is not None
-        for position, call_id in enumerate(span.tool.repeats)
+        if span.tool is not None and span.tool.merged
+        for position, key in enumerate(span.tool.repeats or models.intersection((span.parent_id,)))
     }
-    for execution in executions:
-        if execution.batch is None and execution.tool.call_id and execution.tool.call_id in places:
-            execution.batch, execution.position = places[execution.tool.call_id]
+    for one in executions:
+        if one.batch is None:
+            place = places.get(one.tool.call_id or "") or places.get(one.span.parent_id or "")
+            one.batch, one.position = place or (None, 0)
 
 
 def _can_match(ask: _ModelRequest, run: _Execution) -> bool:
@@ -647,10 +651,6 @@ def _executed_call(execution: _Execution, given: GivenTools) -> ToolCall:
         response_id=None if execution.asked is None else execution.asked.response_id,
         tool_definitions=given.of(span if execution.asked is None else execution.asked.model),
     )
-
-
-def _given_results(spans: Iterable[SpanFacts]) -> list[SpanFacts]:
-    return [span for span in spans if span.role is Role.MODEL and span.evidence.results]
 
 
 def _nameless_error(ask: _ModelRequest, later: Sequence[SpanFacts], executions: Iterable[_Execution]) -> str | None:

@@ -278,17 +278,18 @@ def after_unseen_requests(
     A nested agent's executions and model calls are below the tool or agent that runs it. OpenTelemetry for JavaScript
     begins spans on whole milliseconds, so that a tool may begin with the model call that was given its result.
     """
+    recorded = [span for span in spans if span.model is not None and span.role is Role.MODEL]
+    asking = {span.ref: span for span in recorded if _may_have_asked(span)}
+    around = {outer.ref for one in asking.values() for outer in tree_of(one).models_around(one.span_id)}
     models: dict[SpanRef | None, list[SpanFacts]] = {}
-    for span in spans:
+    for span in recorded:
         tree = tree_of(span)
-        # A second instrumentation's span of the same call may have less to tell.
-        repeats = not _may_have_asked(span) and any(map(_may_have_asked, tree.models_around(span.span_id)))
-        if span.model is not None and span.role is Role.MODEL and not repeats:
+        # A second instrumentation's span of the same call may have less to tell, and a span around several calls has.
+        repeats = span.ref in around or any(one.ref in asking for one in tree.models_around(span.span_id))
+        if span.ref in asking or not repeats:
             models.setdefault(runner_of(span, tree), []).append(span)
-    if not any(_may_have_asked(model) for found in models.values() for model in found):
-        return {}
     asked: dict[SpanRef, SpanRef] = {}
-    for span in executions:
+    for span in executions if asking else ():
         began = span.start, span.end
         before = [one for one in models.get(runner_of(span, tree_of(span)), ()) if (one.start, one.end) <= began]
         latest = max(before, key=time_order, default=None)
