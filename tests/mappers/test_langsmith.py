@@ -35,3 +35,20 @@ def test_requests_are_found_in_outputs_of_every_kind(outputs: dict[str, Any]) ->
     assert facts.dialect == "langsmith"
     assert facts.model is not None
     assert [(one.name, one.arguments.value, one.call_id) for one in facts.model.requests] == [("f", PARIS, "c1")]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "read"),
+    [
+        (PARIS, (PARIS, None)),
+        ({"args": [PARIS, {"toolCallId": "c1", "messages": []}]}, (PARIS, "c1")),
+        ({"args": [{}, {"toolCallId": "c1", "messages": []}]}, ({}, "c1")),
+        ({"args": [PARIS, {"unit": "C"}]}, ({"args": [PARIS, {"unit": "C"}]}, None)),
+    ],
+    ids=["input alone", "the AI SDK's options", "without arguments", "a tool with a parameter args"],
+)
+def test_a_tool_of_the_ai_sdk_has_options_beside_its_input(inputs: Any, read: tuple[Any, str | None]) -> None:
+    span = Span({"langsmith.span.kind": "tool", "gen_ai.tool.name": "f", "gen_ai.prompt": json.dumps(inputs)})
+    facts = DialectRegistry().read(span)
+    assert facts.tool is not None
+    assert (facts.tool.arguments.value, facts.tool.call_id) == read

@@ -200,3 +200,14 @@ def test_results_that_flat_messages_lost_are_in_the_request(status: str, *, fail
         facts = read(attributes).model
         assert facts is not None
         assert facts.answered == answered
+
+
+@pytest.mark.parametrize(
+    ("event", "executed"), [("start", False), ("success", True), ("error", True), ("retry", False), ("finish", False)]
+)
+def test_one_event_of_a_tool_of_beeais_is_its_call(event: str, executed: bool) -> None:
+    """Each event has a span, and none the tool's own name."""
+    target = f"tool.dynamic.getWeather.{event}"
+    given = {"openinference.span.kind": "TOOL", "target": target, "tool.parameters": json.dumps(PARIS)}
+    facts = tool(given, name=f"{target}-1")
+    assert (known(facts), facts.merged, facts.named) == ((Capture.CAPTURED, PARIS), not executed, False)

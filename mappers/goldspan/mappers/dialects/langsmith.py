@@ -9,6 +9,12 @@ from __future__ import annotations
 from goldspan.mappers.dialects import DialectTable, Role, Rule, Source, at
 
 _KIND = "langsmith.span.kind"
+_CALL_ID = at("args", 1, "toolCallId")
+
+
+def _arguments(value: object) -> object:
+    """Take a tool's input out of `{"args": [input, options]}`: Vercel's AI SDK runs its tools with both."""
+    return value if _CALL_ID(value) is None else at("args", 0)(value)
 
 
 LANGSMITH = DialectTable(
@@ -17,7 +23,8 @@ LANGSMITH = DialectTable(
     docs="https://docs.langchain.com/langsmith/trace-with-opentelemetry",
     rules=(Rule(Role.TOOL, _KIND, frozenset({"tool"})), Rule(Role.MODEL, _KIND, frozenset({"llm"}))),
     tool_name=("gen_ai.tool.name", "langsmith.trace.name"),
-    arguments=(Source("gen_ai.prompt"),),
+    arguments=(Source("gen_ai.prompt", take=_arguments),),
+    call_id=(Source("gen_ai.prompt", take=_CALL_ID),),
     result=(Source("gen_ai.completion"),),
     output=(Source("gen_ai.completion"),),
     input=(Source("gen_ai.prompt", take=at("messages")),),

@@ -122,6 +122,9 @@ def _outcome(span: SpanView, attributes: Attributes, tool: ToolFacts) -> ToolFac
     """Mark hand-offs of the OpenAI Agents SDK for JavaScript, which have a tool's name, too (R5)."""
     if span.name.startswith("handoff to ") and tool.name.startswith("handoff_to_"):
         return replace(tool, pseudo=True)
+    # BeeAI for TypeScript writes a span for each event of a tool, and its name as that of a class.
+    if isinstance(event := attributes.get("target"), str) and event.startswith("tool."):
+        return replace(tool, named=False, merged=not event.endswith((".success", ".error")))
     return undecided_without_result(span, attributes, tool)
 
 
