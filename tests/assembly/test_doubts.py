@@ -241,6 +241,8 @@ class TestCalls:
         assert doubts(outer, ran("b", 5, "f", None, None)) == {}
         bare, full = ran("a", 2, "f", None, None, end=4), ran("b", 2.5, "f", X, None, end=3)
         assert doubts(bare, full) == {"read_twice": ("f",)}
+        assert doubts(bare, inner) == {}, "parallel calls without content"
+        assert doubts(bare, inner.changed(dialect="other")) == {"read_twice": ("f",)}
 
     def test_a_failure_within_another_of_its_id_is_no_retry(self) -> None:
         outer, inner = (
@@ -361,6 +363,12 @@ class TestTurns:
     ) -> None:
         later = speaking("n", 5, users=("a", "b"), continues=continues)
         found = doubts(speaking("m", 1, users=("b",), continues=False), later)
+        assert ("several_user_messages" in found) is doubted
+
+    @pytest.mark.parametrize(("continues", "doubted"), [(True, False), (False, True)])
+    def test_a_result_that_the_outer_of_two_writers_took_for_a_message(self, continues: bool, doubted: bool) -> None:
+        first, outer = speaking("m", 1, users=("a",)), speaking("n", 5, users=("a", "result"))
+        found = doubts(first, outer, speaking("inner", 5.1, "n", continues=continues))
         assert ("several_user_messages" in found) is doubted
 
     def test_a_text_in_the_users_name_that_may_be_a_result(self) -> None:
@@ -556,6 +564,14 @@ class TestArguments:
     @pytest.mark.parametrize("args", [{"input": X}, {"kwargs": "{}"}, {}])
     def test_no_name_is_one_that_the_model_asked_for(self, args: Mapping[str, Any]) -> None:
         assert doubts(self.ASKED, ran("a", 2, "f", args, "c1")) == {"other_arguments": ("f",)}
+
+    @pytest.mark.parametrize(("repeated", "doubted"), [("c1", True), ("c2", False)])
+    def test_a_request_that_lost_its_arguments_is_repeated_with_them(self, repeated: str, doubted: bool) -> None:
+        """OpenLLMetry for JavaScript writes what Anthropic streams first: an empty object."""
+        evidence = SpanEvidence(asks(("f", {}, "c1")))
+        asked = model("t", "m", "root", requests=(("f", {}, "c1"),), start=1, evidence=evidence)
+        later = speaking("n", 3, results=(ResultEvidence("c1"),), continues=True, with_arguments=(repeated,))
+        assert ("arguments_in_request" in doubts(asked, later)) is doubted
 
     @pytest.mark.parametrize("args", [{"x": 2}, {"x": 1, "added": True}, {"x": 1.0}])
     def test_a_framework_may_change_what_the_model_asked_for(self, args: Mapping[str, Any]) -> None:

@@ -83,6 +83,14 @@ def test_a_text_in_the_users_name_may_be_a_result_where_one_is_awaited(text: str
     assert evidence({"any.input": json.dumps([QUESTION, SAID, AGAIN])}).may_be_user is False
 
 
+@pytest.mark.parametrize(("arguments", "repeated"), [({"city": "Paris"}, ("c1",)), ({}, ()), ("{}", ()), (None, ())])
+def test_an_input_repeats_what_the_model_asked_for(arguments: object, repeated: tuple[str, ...]) -> None:
+    call = {"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": arguments}
+    messages = [QUESTION, {"role": "assistant", "parts": [call]}, ANSWER]
+    assert evidence({"any.input": json.dumps(messages)}).with_arguments == repeated
+    assert evidence({"any.input": json.dumps([*messages, SAID, AGAIN])}).with_arguments == ()
+
+
 def test_messages_that_are_written_empty_may_be_requests_and_results() -> None:
     empty = [{"role": role, "parts": [{"type": "text", "content": None}]} for role in ("assistant", "user")]
     assert evidence({"any.input": json.dumps([QUESTION, *empty])}).users is None

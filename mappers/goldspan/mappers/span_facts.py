@@ -232,6 +232,8 @@ class SpanEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     """Attributes that hold the id of a session or a conversation by their names, with the id."""
     may_be_user: bool = False
     """Its input ends with a text in the user's name where results are awaited, and nothing says which it is."""
+    with_arguments: tuple[str, ...] = ()
+    """The ids of the calls with arguments that its input repeats as the model's last request."""
 
 
 NO_EVIDENCE = SpanEvidence()

@@ -114,6 +114,7 @@ def _of_calls(
     yield from _of_rejections(calls, spans)
     yield from _of_repeats(calls, executed, by_id, tree_of, asked)
     yield from _of_arguments(calls, executed, asked, by_id)
+    yield from _of_lost_arguments(calls, models)
     yield from _of_batches(calls, by_id, telling)
     yield from _of_order(calls, by_id, models)
     yield from _of_failures(calls, executed, models)
@@ -436,12 +437,16 @@ def _ran_within(inner: ToolCall, outer: ToolCall) -> bool:
 
 
 def _repeated_by(inner: ToolCall, outer: ToolCall | None, *, bare: bool = False) -> ToolCall | None:
-    """Return the call around another if the inner one says nothing more; `bare`: one of them may say nothing."""
+    """Return the call around another if the inner one says nothing more; `bare`: one of them may say nothing.
+
+    Of what one writer wrote without content, nothing tells that it is no parallel call.
+    """
     if outer is None or outer is inner:
         return None
     if inner.arguments or bare:
-        bare = bare and (not inner.arguments or outer.capture is Capture.NOT_CAPTURED)
-        return outer if bare or inner.arguments == outer.arguments else None
+        unknown = [one.capture is Capture.NOT_CAPTURED for one in (inner, outer)]
+        bare = bare and (not inner.arguments or unknown[1]) and not (all(unknown) and inner.dialect == outer.dialect)
+        return outer if bare or (inner.arguments and inner.arguments == outer.arguments) else None
     return outer if inner.error is not None and inner.error == outer.error else None
 
 
@@ -467,6 +472,17 @@ def _of_arguments(
         yield from _of_arguments_of(call, ask if ask is not None and ask.request.names else None, executed)
         if ask is None and call.dialect == SHAPE and _are_texts_of_values(call, asked):
             yield Contradiction("arguments_as_texts", DoubtedFact.ARGUMENTS, call.evidence[:1], [call.name])
+
+
+def _of_lost_arguments(calls: Sequence[ToolCall], models: Sequence[SpanFacts]) -> Iterator[Contradiction]:
+    """Doubt that a request had no arguments where the next model call repeats it with some.
+
+    Writers that read a stream may take a request's beginning for the whole.
+    """
+    repeated = {call_id: span.ref for span in models for call_id in span.evidence.with_arguments}
+    for call in calls:
+        if call.requested and call.arguments == {} and (holder := repeated.get(call.call_id or "")) is not None:
+            yield Contradiction("arguments_in_request", DoubtedFact.ARGUMENTS, [holder], [call.name])
 
 
 _MOST_ENVELOPES = 3

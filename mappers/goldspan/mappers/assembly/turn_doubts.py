@@ -43,7 +43,10 @@ def of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> It
 
     The latter is no contradiction where it stands `alone`: that nothing joins its trace to others is known.
     """
-    own = [span for span in models if not _is_inside_tool(span, tree_of)]
+    # Where a span within a model's says that results end its input, one around it took these for a user's words.
+    told = [span for span in models if span.evidence.continues]
+    around = {outer.ref for span in told for outer in tree_of(span).models_around(span.span_id)}
+    own = [span for span in models if span.ref not in around and not _is_inside_tool(span, tree_of)]
     if own and not alone and own[0].evidence.continues and _answers_others(own):
         yield Contradiction("begins_with_results", DoubtedFact.TURNS, [own[0].ref])
     several = next(_several_messages(own), None)

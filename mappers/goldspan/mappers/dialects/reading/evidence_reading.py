@@ -208,6 +208,7 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
         asks_in_text,
         sessions=tuple(sessions),
         may_be_user=ended.may_be_user,
+        with_arguments=ended.with_arguments,
     )
 
 
@@ -341,6 +342,7 @@ class _Input(NamedTuple):
     continues: bool | None = None
     users: tuple[str, ...] | None = None
     may_be_user: bool = False
+    with_arguments: tuple[str, ...] = ()
 
 
 _NO_INPUT = _Input()
@@ -359,7 +361,10 @@ def _input(given: Sequence[Any]) -> _Input:
             for message in end
             for result in message.results
         )
-        return _Input(results, continues, users_in(messages) if continues is False else None, may_be_user)
+        asked = [one for message in end for one in message.requests if one.call_id and one.arguments]
+        with_arguments = tuple([one.call_id for one in asked if read_value(one.arguments) != {}])
+        users = users_in(messages) if continues is False else None
+        return _Input(results, continues, users, may_be_user, with_arguments)
     return _NO_INPUT
 
 

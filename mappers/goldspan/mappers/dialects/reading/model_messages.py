@@ -307,7 +307,7 @@ def end_of_input(messages: object) -> InputEnd:
 
 
 def since_the_model(messages: object) -> Iterable[Message]:
-    """Return the messages since the model's last one, from the last to the first."""
+    """Return the messages since the model's last one, from the last to the first, and what that asked for."""
     return _end_of_text(messages) if isinstance(messages, str) else _since_the_model(messages)
 
 
@@ -332,6 +332,8 @@ def _since_the_model(messages: object) -> Iterator[Message]:
             yield message_of(raw)
     if said.results and latest and not any(is_user_message(raw) for raw, _ in latest):
         yield Message("tool", results=said.results)  # what the provider ran itself, beside what it asked for
+    if latest and said.requests:
+        yield Message("", requests=said.requests)
 
 
 def _answering(message: Message, said_by: str, asking: Mapping[str, Any]) -> Message:
