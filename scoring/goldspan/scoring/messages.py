@@ -584,7 +584,7 @@ def _is_failed(held: object) -> bool:
 
 
 _ERROR = re.compile(
-    r"""\s*(?:"?\{\s*\\*["']error\\*["']\s*:\s*\\*["'])?(?:(?:Tool)?(?:Error|Exception)"""
+    r"""\s*(?:"?\{\s*\\*["'](?:error|result|output)\\*["']\s*:\s*)?(?:\\*["']){0,2}(?:(?:Tool)?(?:Error|Exception)"""
     r"(?::|\s(?:executing|calling|invoking|running|while|in)\b)"
     r"|Traceback \(most recent call last\)|An (?:internal )?error occurred\b"
     r"|Invalid input for tool\b|Tool execution failed\b|Failed to invoke (?:function|[Tt]ool)\b"
@@ -595,8 +595,8 @@ _ERROR = re.compile(
 
 def begins_as_error(result: object) -> bool:
     """Say whether a result is the text of a failure, or holds nothing else, by the words in which frameworks begin."""
-    if is_mapping(result) and len(result) == 1 and "error" in result:
-        result = result["error"]
+    if is_mapping(result) and len(result) == 1 and result.keys() <= {"error", "result", "output"}:
+        [result] = result.values()
     return isinstance(result, str) and _ERROR.match(result) is not None
 
 
