@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import os
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,9 +20,11 @@ import pytest
 import trustme
 from prometheus_client.parser import text_string_to_metric_families
 
-from goldspan.collector_processor.gateway.interfaces import Delivered
+from goldspan.collector_processor.gateway.interfaces import Accepted, Delivered, ExportRequest, RequestStatus
+from goldspan.collector_processor.gateway.receive.http_receiver import ReceivedRequest, RequestHandler
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.collector_processor.serving.golden_files import GoldenFiles, GoldenReloader
+from goldspan.collector_processor.serving.http_server import RequestLimits
 from goldspan.scoring.errors import FileError, SettingsError
 from rigs.downstream import Downstream, grpc_downstream
 from rigs.gateway_rig import one_span, read_all
@@ -208,7 +214,7 @@ def test_goldens_that_are_wrong_stop_the_start(serve: Serve, settings: str, tmp_
 
 
 def test_the_end_lets_requests_finish_and_drains(serve: Serve, settings: str, http: Downstream) -> None:
-    served = serve(settings + "shutdown_timeout: 10s\n")
+    served = serve(settings + "shutdown_timeout: 10s\njournal: {sync: full}\n")  # so that others wait for no disk
     served.intake.open.clear()
     body = b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\ncontent-length: %d\r\n\r\n"
     host, _, port = served.server.addresses["http"].rpartition(":")
@@ -228,6 +234,33 @@ def test_the_end_lets_requests_finish_and_drains(serve: Serve, settings: str, ht
     assert [one.body for one in http.received] == [SPAN]
     with pytest.raises(OSError):  # noqa: PT011 - refused or reset
         socket.create_connection((host, int(port)), timeout=1).close()
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "waits", "at_once"),
+    [
+        (SPAN, "identity", False, True),
+        (SPAN, "identity", True, False),
+        (gzip.compress(SPAN), "gzip", False, False),
+        (SPAN * (1 + (64 << 10) // len(SPAN)), "identity", False, False),
+    ],
+    ids=["small", "waits for a disk", "compressed", "large"],
+)
+def test_what_may_take_long_is_not_done_by_the_event_loop(
+    body: bytes, encoding: str, waits: bool, at_once: bool
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def accept(_: ExportRequest) -> Accepted:
+        threads.append(threading.current_thread())
+        return Accepted()
+
+    with ThreadPoolExecutor(1) as workers:
+        handler = RequestHandler(accept, RequestLimits(), workers, accept_waits=waits)
+        request = ReceivedRequest("http/protobuf", Signal.TRACES, body, encoding, (), handler.in_flight.reserve(""))
+        assert asyncio.run(handler.process(request)).status is RequestStatus.OK
+    assert (threads == [threading.current_thread()]) is at_once
+    assert handler.in_flight.requests == 0
 
 
 def test_an_address_in_use_ends_with_a_reason(serve: Serve, settings: str) -> None:

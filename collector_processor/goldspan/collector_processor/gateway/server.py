@@ -89,6 +89,7 @@ class GatewayServer:
             tokens=self._tokens,
             forwarded=settings.receivers.forward_headers,
             tenant_limits=settings.tenant_limits,
+            accept_waits=settings.journal.sync == "full",
         )
         self._ready = False
         self._drained = False

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, cast
 
@@ -137,7 +138,7 @@ class BodyLog:
 
     def append(self, request: ExportRequest, received: float) -> LogEntry:
         """Write a body and, with `sync`, wait for the disk. Raises `LogFullError` or `OSError`."""
-        headers = json.dumps(request.headers).encode()
+        headers = _as_json(request.headers)
         size = _HEADER.size + len(headers) + len(request.body)
         with self._lock:
             if self.size + size > self._max_bytes:
@@ -365,6 +366,11 @@ class BodyLog:
             self._segments.remove(segment)
             deleted += segment.numbers
         return deleted
+
+
+@lru_cache(maxsize=256)
+def _as_json(headers: Headers) -> bytes:
+    return json.dumps(headers).encode()
 
 
 def sync_folder(folder: Path) -> None:

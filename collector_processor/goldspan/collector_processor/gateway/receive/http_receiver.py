@@ -45,6 +45,9 @@ _LEAST_RECORD = 2
 _BYTES_A_RECORD = 32
 """What a record takes at least, on average, in a request of the largest size. The ids of a span take 28."""
 _LONGEST_NAME = 100  # characters of the name that a client says of itself
+_LARGEST_QUICK = 64 << 10  # bytes of a request that takes less than a millisecond
+_PLAIN_PROTOBUF = b"\n"
+"""How each request that has anything begins: with its field 1. What is compressed or JSON begins otherwise."""
 _MAX_SERIES = 2_000  # counters of requests; what further tenants send is counted without their names
 RETRY_AFTER_SECONDS = 1.0
 """Retry-After of a request that exceeds a limit. Requests take milliseconds, so a second is enough."""
@@ -68,7 +71,10 @@ class ReceivedRequest:
 
 
 class RequestHandler:
-    """Shared by all receivers. It never blocks their event loop: decompression and the like run in `workers`."""
+    """Shared by all receivers. What may take long, such as decompression or a disk, runs in `workers`.
+
+    A thread that is woken for a small request takes more CPU than the request.
+    """
 
     def __init__(
         self,
@@ -79,10 +85,11 @@ class RequestHandler:
         tokens: http_server.BearerTokens | None = None,
         forwarded: Iterable[str] = (),
         tenant_limits: TenantLimits | None = None,
+        accept_waits: bool = True,
     ) -> None:
         """Pass requests to `accept`, with the headers named in `forwarded`, in lower case.
 
-        `accept` is called from many threads at once, and never raises.
+        `accept` is called from many threads at once, and never raises. `accept_waits`: it may wait for a disk.
         """
         self.limits = limits
         self._tokens = tokens or http_server.BearerTokens()
@@ -92,6 +99,7 @@ class RequestHandler:
         self.closing = False
         """Whether new requests are refused because the gateway shuts down."""
         self._accept = accept
+        self._largest_quick = 0 if accept_waits else _LARGEST_QUICK
         self._workers = workers
         self._forwarded = frozenset(forwarded)
         self._decompression = compression.DecompressionLimits(
@@ -132,6 +140,9 @@ class RequestHandler:
 
     async def process(self, request: ReceivedRequest) -> OtlpResponse:
         """Process one request and close its reservation."""
+        if len(request.body) <= self._largest_quick and request.body.startswith(_PLAIN_PROTOBUF):
+            with request.reservation:
+                return self._respond(request)
         try:
             work = self._workers.submit(self._respond, request)
         except RuntimeError as error:  # no further thread can be started
