@@ -374,6 +374,13 @@ class TestBatches:
         found = calls(asking("m", 1, unseen=True), run("a", 2, "a", {}, end=2.1), given, run("b", 4, "b", {}))
         assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 2)]
 
+    def test_a_model_in_an_agent_that_runs_no_tool_asks_for_the_agent_above(self) -> None:
+        """LlamaIndex's agents run a step around each model call, and their tools beside the steps."""
+        steps = [agent("t", "s1", "root", start=1), agent("t", "s2", "root", start=5)]
+        models = [model("t", f"m{number}", f"s{number}", unseen=True, start=at) for number, at in ((1, 1.1), (2, 5.1))]
+        found = calls(*steps, *models, run("a", 2, "a", {}), run("b", 4, "b", {}), run("c", 6, "c", {}))
+        assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 1), ("c", 2)]
+
     def test_a_tool_that_ran_before_every_model_was_asked_for_by_none(self) -> None:
         found = calls(run("a", 0.5, "a", {}), asking("m", 2, unseen=True), run("b", 3, "b", {}), run("c", 4, "c", {}))
         assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 2), ("c", 2)]

@@ -134,6 +134,14 @@ class TestCalls:
         assert doubts(*spans, agent="main") == {}, "nothing ran"
         assert doubts(*spans, ran("a", 2, "f", X, "c1"), agent="main") == {"handed_over": ("transfer_to_desk",)}
 
+    def test_what_the_last_model_asked_for_never_ran(self) -> None:
+        asked, last = (("f", X, "c1"),), (("Answer", Y, "c2"),)
+        first = model("t", "m", "root", requests=asked, start=1, evidence=SpanEvidence(asks(*asked)))
+        form = model("t", "n", "root", requests=last, start=3, evidence=SpanEvidence(asks(*last)))
+        assert doubts(first, ran("a", 2, "f", X, "c1"), form) == {"never_ran": ("Answer",)}
+        assert doubts(first, form) == {}, "nothing ran"
+        assert doubts(first, ran("a", 2, "f", X, "c1"), form, speaking("o", 5, answers=True)) == {}
+
     @pytest.mark.parametrize("runs_first", [False, True])
     def test_a_request_in_one_turn_and_its_execution_in_another(self, runs_first: bool) -> None:
         asking = [

@@ -217,6 +217,15 @@ def test_an_envelope_is_what_the_schema_of_the_tool_does_not_know(properties: li
     assert found.arguments.value == (envelope["input"] if expected == "inside" else envelope)
 
 
+@pytest.mark.parametrize(("properties", "expected"), [({}, {}), ({"x": {"type": "object"}}, None)])
+def test_around_the_arguments_of_a_tool_that_takes_none_is_nothing(properties: Any, expected: Any) -> None:
+    envelope = {"input": {}, "options": None}
+    schema = {"type": "object", "properties": properties}
+    attributes = {"openinference.span.kind": "TOOL", "input.value": json.dumps(envelope)}
+    found = tool({**attributes, "tool.json_schema": json.dumps(schema)}, scope_name="my.app")
+    assert found.arguments.value == (envelope if expected is None else expected)
+
+
 @pytest.mark.parametrize(
     ("scope", "attributes", "expected"),
     [

@@ -112,6 +112,28 @@ def test_what_has_no_name_is_no_tool(tmp_path: Path) -> None:
     assert [(call.name, call.arguments) for call in session.turns[0].calls] == [("get_weather", {"city": "Paris"})]
 
 
+def test_a_streaming_agent_of_llama_index(tmp_path: Path) -> None:
+    """What its models answered is nowhere; each tool's span has a repr of the call."""
+    event = {
+        "name": "LLMChatStartEvent",
+        "timeUnixNano": str(2 * 10**9),
+        "attributes": [{"key": "messages", "value": {"stringValue": json.dumps(USER)}}],
+    }
+    key = "llamaindex.step.input_summary"
+    around = span(1, "FunctionAgent.run", 1, 9, {key: "AgentWorkflowStartEvent(user_msg='weather?')"})
+    said = {**span(2, "OpenAI.astream_chat", 2, 3, {key: "AgentSetup(input=[])"}), "events": [event]}
+    given = "ToolCall(tool_name='get_weather', tool_kwargs={'city': 'Paris'}, tool_id='c0')"
+    called = span(3, "BaseWorkflowAgent.call_tool", 4, 5, {"llamaindex.step.input_event": "ToolCall", key: given})
+    file = tmp_path / "spans.json"
+    file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [around, said, called]}]}]}))
+    (session,) = read_sessions([file])
+    (turn,) = session.turns
+    assert (turn.user_text.value, [(call.name, call.arguments) for call in turn.calls]) == (
+        "weather?",
+        [("get_weather", {"city": "Paris"})],
+    )
+
+
 @pytest.mark.parametrize("platform", WAYS)
 def test_calls_are_read_by_the_shape_of_spans(platform: str, tmp_path: Path) -> None:
     way = WAYS[platform]

@@ -204,6 +204,7 @@ def test_pseudo_and_merged_tools() -> None:
         ("execute_tool get_weather", {"gen_ai.operation.name": "execute_tool"}, "get_weather"),
         ("tools/call get_weather", {"mcp.method.name": "tools/call"}, "get_weather"),
         ("get_weather.tool", {"traceloop.span.kind": "tool"}, "get_weather"),
+        ("Tool.get_weather", {"mlflow.spanType": '"TOOL"'}, "get_weather"),
         ("x", {**TOOL, "gen_ai.tool.name": "my.run"}, "my.run"),
         (".run", {"openinference.span.kind": "TOOL"}, ".run"),
         ("x", {**TOOL, "gen_ai.tool.name": ["list"]}, "x"),
@@ -294,6 +295,11 @@ def test_without_content_only_what_scoring_needs_is_kept() -> None:
 
 
 # Several dialects, third parties, failures
+
+
+def test_a_session_that_langfuse_takes_as_metadata() -> None:
+    key = "langfuse.observation.metadata.langfuse_session_id"
+    assert read({"langfuse.observation.type": "generation", key: '"s-1"'}).session_keys == ((key, "s-1"),)
 
 
 def table(name: str, **more: Any) -> DialectTable:

@@ -107,7 +107,7 @@ def _of_calls(
     by_id = {call_id: one for one in asked if (call_id := one.request.call_id) and times[call_id] == 1}
     executed = _executed(spans)
     yield from _of_requests(calls, told, spans, pseudo_tools)
-    yield from _of_hand_offs(calls)
+    yield from _of_unexecuted(calls, models)
     yield from _of_executions(calls, asked, spans)
     yield from _of_answers(calls, asked, spans, models)
     yield from _of_nameless_answers(calls, models, tree_of)
@@ -217,13 +217,20 @@ def _of_calls_without_arguments(calls: Sequence[ToolCall]) -> Iterator[Contradic
             yield Contradiction("read_twice", DoubtedFact.CALLS, call.evidence, [call.name])
 
 
-def _of_hand_offs(calls: Sequence[ToolCall]) -> Iterator[Contradiction]:
-    """Doubt that a request named like a hand-off is a call where others were executed, or had other tools."""
+def _of_unexecuted(calls: Sequence[ToolCall], models: Sequence[SpanFacts]) -> Iterator[Contradiction]:
+    """Doubt that what nobody executed is a call where others were executed, or had other tools.
+
+    A request named like a hand-off may be one. What the last model asked for may be its answer in the form of a call,
+    or wait for a person.
+    """
     if all(call.requested and call.tool_definitions == NO_CONTENT for call in calls):
         return
-    for call in calls:
-        if call.requested and not call.rejected and call.name.startswith(HAND_OFFS):
+    others_ran = not all(call.requested for call in calls)
+    for call in (one for one in calls if one.requested and not one.rejected):
+        if call.name.startswith(HAND_OFFS):
             yield Contradiction("handed_over", DoubtedFact.CALLS, call.evidence, [call.name])
+        elif others_ran and call.error is None and any(span.ref in call.evidence for span in models[-1:]):
+            yield Contradiction("never_ran", DoubtedFact.CALLS, call.evidence, [call.name])
 
 
 def _are_known(spans: Sequence[SpanFacts]) -> bool:

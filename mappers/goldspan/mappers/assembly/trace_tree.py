@@ -275,23 +275,28 @@ def after_unseen_requests(
 ) -> dict[SpanRef, SpanRef]:
     """Return the model call that requested each execution, if the latest one of its agent may have asked unseen (R8).
 
-    A nested agent's executions and model calls are below the tool or agent that runs it. OpenTelemetry for JavaScript
-    begins spans on whole milliseconds, so that a tool may begin with the model call that was given its result.
+    A nested agent's executions and model calls are below the tool or agent that runs it; an agent that runs no tool may
+    be a step of the one above. OpenTelemetry for JavaScript begins spans on whole milliseconds, so that a tool may
+    begin with the model call that was given its result.
     """
     recorded = [span for span in spans if span.model is not None and span.role is Role.MODEL]
     asking = {span.ref: span for span in recorded if _may_have_asked(span)}
     around = {outer.ref for one in asking.values() for outer in tree_of(one).models_around(one.span_id)}
+    run_by = [(span, runner_of(span, tree_of(span))) for span in executions] if asking else []
+    runners = {runner for _, runner in run_by}
     models: dict[SpanRef | None, list[SpanFacts]] = {}
     for span in recorded:
         tree = tree_of(span)
         # A second instrumentation's span of the same call may have less to tell, and a span around several calls has.
         repeats = span.ref in around or any(one.ref in asking for one in tree.models_around(span.span_id))
         if span.ref in asking or not repeats:
-            models.setdefault(runner_of(span, tree), []).append(span)
+            runner = runner_of(span, tree)
+            step = None if runner in runners or runner is None else tree.spans.get(runner.span_id)
+            models.setdefault(runner if step is None else runner_of(step, tree), []).append(span)
     asked: dict[SpanRef, SpanRef] = {}
-    for span in executions if asking else ():
+    for span, runner in run_by:
         began = span.start, span.end
-        before = [one for one in models.get(runner_of(span, tree_of(span)), ()) if (one.start, one.end) <= began]
+        before = [one for one in models.get(runner, ()) if (one.start, one.end) <= began]
         latest = max(before, key=time_order, default=None)
         if latest is not None and _may_have_asked(latest, span.start):
             asked[span.ref] = latest.ref

@@ -26,4 +26,5 @@ LANGFUSE = DialectTable(
     input=(Source("langfuse.observation.input"),),
     user_text=(Source("langfuse.observation.input", take=only_text),),
     answer=(Source("langfuse.observation.output", take=plain_text),),
+    sessions_inside=(Source("langfuse.observation.metadata.langfuse_session_id", take=plain_text),),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from goldspan.mappers.dialects import Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts, at
+from goldspan.mappers.dialects import Affixes, Attributes, DialectTable, Role, Rule, Source, SpanView, ToolFacts, at
 from goldspan.mappers.dialects.reading.value_parsing import only_text, plain_text
 
 _TYPE = "mlflow.spanType"
@@ -35,5 +35,6 @@ MLFLOW = DialectTable(
     user_text=(Source("mlflow.spanInputs", take=only_text),),
     answer=(Source("mlflow.spanOutputs", take=plain_text),),
     tool_definitions=(Source("mlflow.chat.tools"),),
+    span_name_affixes=Affixes(prefixes=("Tool.",)),  # DSPy's tools
     tool_hook=_function_name,
 )

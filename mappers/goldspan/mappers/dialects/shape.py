@@ -148,7 +148,7 @@ class _Look:
         """What stands at keys of arguments."""
         self._kinds: tuple[list[str], list[str]] = ([], [])  # what keys of kinds say, and what those of subtypes do
         self.error = ""
-        self.counts_tokens = False
+        self.is_of_llm = False
         self.spoken: dict[bool, list[Mapping[str, Any]]] = {True: [], False: []}
         self.said: dict[bool, list[Mapping[str, Any]]] = {}
         """Messages that are an event each."""
@@ -160,7 +160,9 @@ class _Look:
             value = [*iter(value)]  # pyright: ignore - what a look holds is compared, and kept
         words = words_of(key)
         said = words | words_of(event)
-        self.counts_tokens = self.counts_tokens or not words.isdisjoint({"tokens", "token", "usage"})
+        self.is_of_llm = (
+            self.is_of_llm or not words.isdisjoint({"tokens", "token", "usage"}) or "llm" in words_of(event)
+        )
         place = ValuePlace(key, event)
         out = not OUTPUT_WORDS.isdisjoint(said) and words.isdisjoint({"input", "prompt"})
         if isinstance(value, str) and len(value) <= _SHORT:
@@ -204,7 +206,7 @@ class _Look:
     def of_chain(self) -> bool:
         """Its kind says that it is around other spans."""
         kinds = frozenset[str]().union(*map(words_of, self.kinds))
-        return self.of_other and not self.counts_tokens and kinds.isdisjoint(_MODELS)
+        return self.of_other and not self.is_of_llm and kinds.isdisjoint(_MODELS)
 
     @property
     def of_agent(self) -> bool:
@@ -265,8 +267,8 @@ class _Look:
 
     @property
     def of_model(self) -> bool:
-        """Its kind says that it is a model's, or it counts tokens."""
-        return self.counts_tokens or any(not _MODELS.isdisjoint(words_of(kind)) for kind in self.kinds)
+        """Its kind says that it is a model's, it counts tokens, or has events of an LLM."""
+        return self.is_of_llm or any(not _MODELS.isdisjoint(words_of(kind)) for kind in self.kinds)
 
     @property
     def told(self) -> Content:
@@ -356,7 +358,9 @@ def _ends_with(place: ValuePlace, alone: frozenset[str]) -> bool:
     return len(words) == 1 and words <= alone and "code" not in words_of(place.key)
 
 
-_OF_CALLS = frozenset({"name", "id", "type", "call", "tool", "config", "options", "run", "method", "str"}) | INPUT_WORDS
+_OF_CALLS = INPUT_WORDS.union(
+    ("name", "id", "type", "class", "call", "tool", "config", "options", "run", "method", "str")
+)
 
 
 def _inner_keys(found: object) -> list[str]:
@@ -524,6 +528,7 @@ BY_SHAPE = DialectTable(
         {
             *("span.type", "span.kind", "span_kind", "spanType", "operation.type", "gen_ai.span.kind"),
             *("agentops.span.kind", "lmnr.span.type", "langwatch.span.type", "honeyhive_event_type"),
+            *("llamaindex.step.input_event", "haystack.component.output"),
             *("function.name", "function_name", "function.arguments", "function.args", "function_args"),
             *("arguments", "args", "input", "inputs", "input.value", "parameters", "params"),
         }

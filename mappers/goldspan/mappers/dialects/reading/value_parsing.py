@@ -351,15 +351,17 @@ def unbound(found: Mapping[str, Any]) -> Any:
 def out_of_envelope(arguments: Arguments, name: str, schema: object) -> Arguments:
     """Return what is inside objects around a call's arguments, where the tool's schema knows that alone.
 
-    So is what stands beside nothing but the tool's name: `{"tool_name": ..., "arguments": {...}}`.
+    So is what stands beside nothing but the tool's name: `{"tool_name": ..., "arguments": {...}}`. Around the arguments
+    of a tool that takes none there are only empty values.
     """
     found = arguments.content.raw
     own = read_value(found.get("arguments")) if is_mapping(found) and len(found) == 2 else None
     if is_mapping(own) and is_mapping(found) and name in found.values():
         return Arguments(Content(own, Capture.CAPTURED), arguments.captures)
-    inner = _only_object(found)
-    declared = read_value(schema) if inner else None
+    declared = read_value(schema) if is_mapping(found) and any(map(is_mapping, found.values())) else None
     known = declared.get("properties") if is_mapping(declared) else None
+    if known == {} and found and is_mapping(found) and not any(found.values()):
+        return Arguments(Content({}, Capture.CAPTURED), arguments.captures)
     while is_mapping(known) and is_mapping(found) and known.keys().isdisjoint(found.keys()):
         found = _only_object(found)
         if found and known.keys() >= found.keys():
