@@ -121,11 +121,7 @@ class _ModelRequest(Struct, frozen=True, gc=False):
         return None if self.model.model is None else self.model.model.response_id
 
 
-def calls_of(
-    spans: Sequence[SpanFacts],
-    tree_of: TreeOf,
-    pseudo_tools: Collection[str],
-) -> tuple[ToolCall, ...]:
+def calls_of(spans: Sequence[SpanFacts], tree_of: TreeOf, pseudo_tools: Collection[str]) -> tuple[ToolCall, ...]:
     """Return the calls of a turn in the order of their requests.
 
     `spans` are the turn's recognised spans in the order of time, `tree_of` gives the trace of each.
@@ -149,8 +145,7 @@ def calls_of(
         batch = batch_of[execution.span.ref] if execution.batch is None else execution.batch
         first = execution.asked.model if requested and execution.asked is not None else execution.span
         batches.add(batch, time_order(first), execution.position, call)
-    later = [span for span in spans if span.role is Role.MODEL and span.evidence.results]
-    shown = _shown_results(spans) | answered
+    later, shown = _given_results(spans), _shown_results(spans) | answered
     for ask in _not_executed(unmatched, executions, spans):
         call = _requested_call(ask, given, _nameless_error(ask, later, executions))
         if is_of_framework(call, pseudo_tools, spans):
@@ -651,6 +646,10 @@ def _executed_call(execution: _Execution, given: GivenTools) -> ToolCall:
         response_id=None if execution.asked is None else execution.asked.response_id,
         tool_definitions=given.of(span if execution.asked is None else execution.asked.model),
     )
+
+
+def _given_results(spans: Iterable[SpanFacts]) -> list[SpanFacts]:
+    return [span for span in spans if span.role is Role.MODEL and span.evidence.results]
 
 
 def _nameless_error(ask: _ModelRequest, later: Sequence[SpanFacts], executions: Iterable[_Execution]) -> str | None:

@@ -280,19 +280,10 @@ def after_unseen_requests(
     begin with the model call that was given its result.
     """
     recorded = [span for span in spans if span.model is not None and span.role is Role.MODEL]
-    asking = {span.ref: span for span in recorded if _may_have_asked(span)}
-    around = {outer.ref for one in asking.values() for outer in tree_of(one).models_around(one.span_id)}
-    run_by = [(span, runner_of(span, tree_of(span))) for span in executions] if asking else []
-    runners = {runner for _, runner in run_by}
-    models: dict[SpanRef | None, list[SpanFacts]] = {}
-    for span in recorded:
-        tree = tree_of(span)
-        # A second instrumentation's span of the same call may have less to tell, and a span around several calls has.
-        repeats = span.ref in around or any(one.ref in asking for one in tree.models_around(span.span_id))
-        if span.ref in asking or not repeats:
-            runner = runner_of(span, tree)
-            step = None if runner in runners or runner is None else tree.spans.get(runner.span_id)
-            models.setdefault(runner if step is None else runner_of(step, tree), []).append(span)
+    if not any(map(_may_have_asked, recorded)):
+        return {}
+    run_by = [(span, runner_of(span, tree_of(span))) for span in executions]
+    models = _models_by_runner(recorded, {runner for _, runner in run_by}, tree_of)
     asked: dict[SpanRef, SpanRef] = {}
     for span, runner in run_by:
         began = span.start, span.end
@@ -301,6 +292,30 @@ def after_unseen_requests(
         if latest is not None and _may_have_asked(latest, span.start):
             asked[span.ref] = latest.ref
     return asked
+
+
+def _models_by_runner(
+    recorded: Sequence[SpanFacts], runners: Collection[SpanRef | None], tree_of: TreeOf
+) -> dict[SpanRef | None, list[SpanFacts]]:
+    """Return the model calls by what runs their tools; each once where some may have asked unseen.
+
+    A second instrumentation's span of the same call may have less to tell, and a span around several calls has.
+    """
+    asking = {span.ref: span for span in recorded if _may_have_asked(span)}
+    around = {outer.ref for one in asking.values() for outer in tree_of(one).models_around(one.span_id)}
+    models: dict[SpanRef | None, list[SpanFacts]] = {}
+    for span in recorded:
+        within = tree_of(span).models_around(span.span_id)
+        if span.ref in asking or not (span.ref in around or any(one.ref in asking for one in within)):
+            models.setdefault(_runner_of_tools(span, tree_of(span), runners), []).append(span)
+    return models
+
+
+def _runner_of_tools(span: SpanFacts, tree: TraceTree, runners: Collection[SpanRef | None]) -> SpanRef | None:
+    """Return what runs the tools that a model asks for: its agent, or the one above an agent that runs none."""
+    runner = runner_of(span, tree)
+    step = None if runner in runners or runner is None else tree.spans.get(runner.span_id)
+    return runner if step is None else runner_of(step, tree)
 
 
 def _may_have_asked(span: SpanFacts, before: int | None = None) -> bool:

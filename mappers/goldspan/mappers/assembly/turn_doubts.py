@@ -43,9 +43,7 @@ def of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> It
 
     The latter is no contradiction where it stands `alone`: that nothing joins its trace to others is known.
     """
-    # Where a span within a model's says that results end its input, one around it took these for a user's words.
-    told = [span for span in models if span.evidence.continues]
-    around = {outer.ref for span in told for outer in tree_of(span).models_around(span.span_id)}
+    around = _around_told(models, tree_of)
     own = [span for span in models if span.ref not in around and not _is_inside_tool(span, tree_of)]
     if own and not alone and own[0].evidence.continues and _answers_others(own):
         yield Contradiction("begins_with_results", DoubtedFact.TURNS, [own[0].ref])
@@ -57,6 +55,12 @@ def of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> It
     if unclear:
         yield Contradiction("several_user_messages", DoubtedFact.TURNS, unclear)
     yield from _after_an_answer(own, tree_of)
+
+
+def _around_told(models: Sequence[SpanFacts], tree_of: TreeOf) -> set[SpanRef]:
+    """Return models around one that says that results end its input: these took the results for a user's words."""
+    told = [span for span in models if span.evidence.continues]
+    return {outer.ref for span in told for outer in tree_of(span).models_around(span.span_id)}
 
 
 def _several_messages(models: Sequence[SpanFacts]) -> Iterator[list[SpanRef]]:

@@ -29,7 +29,7 @@ from goldspan.mappers.span_facts import (
 )
 from goldspan.mappers.spans import NO_ATTRIBUTES, STATUS_ERROR, Attributes, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence, may_be_object, read_value
-from goldspan.scoring.messages import MessageRequest, MessageResult, result_text
+from goldspan.scoring.messages import Message, MessageRequest, MessageResult, result_text
 from goldspan.scoring.patterns import regex
 from goldspan.scoring.sessions import Capture
 
@@ -356,16 +356,19 @@ def _input(given: Sequence[Any]) -> _Input:
         last = [bool(one.results) for one in end if one.results or one.role == "user"]
         continues = last[0] if last else None
         results = tuple([_result(result) for message in reversed(end) for result in message.results])
-        may_be_user = any(
-            message.role == "user" and not result.call_id and not may_be_object(result_text(result))
-            for message in end
-            for result in message.results
-        )
-        asked = [one for message in end for one in message.requests if one.call_id and one.arguments]
-        with_arguments = tuple([one.call_id for one in asked if read_value(one.arguments) != {}])
         users = users_in(messages) if continues is False else None
-        return _Input(results, continues, users, may_be_user, with_arguments)
+        return _Input(results, continues, users, _may_be_user(end), _with_arguments(end))
     return _NO_INPUT
+
+
+def _may_be_user(end: Sequence[Message]) -> bool:
+    told = ((one, result) for one in end if one.role == "user" for result in one.results)
+    return any(not result.call_id and not may_be_object(result_text(result)) for _, result in told)
+
+
+def _with_arguments(end: Sequence[Message]) -> tuple[str, ...]:
+    asked = [one for message in end for one in message.requests if one.call_id and one.arguments]
+    return tuple([one.call_id for one in asked if read_value(one.arguments) != {}])
 
 
 def system_in(given: Sequence[Any], attributes: Attributes) -> str:

@@ -311,15 +311,19 @@ def since_the_model(messages: object) -> Iterable[Message]:
     return _end_of_text(messages) if isinstance(messages, str) else _since_the_model(messages)
 
 
-def _since_the_model(messages: object) -> Iterator[Message]:
+def _until_the_model(messages: object) -> tuple[list[tuple[Mapping[str, Any], str]], Mapping[str, Any] | None]:
+    """Return the messages since the model's last one with their roles, from the last to the first, and that one."""
     latest: list[tuple[Mapping[str, Any], str]] = []
-    asking: Mapping[str, Any] | None = None
     for raw in newest_first(messages):
         role = role_of(raw)
         if role == "assistant":
-            asking = raw
-            break
+            return latest, raw
         latest.append((raw, role))
+    return latest, None
+
+
+def _since_the_model(messages: object) -> Iterator[Message]:
+    latest, asking = _until_the_model(messages)
     said = Message("") if asking is None else message_of(asking)
     asked = [one.name for one in said.requests]
     is_whole = getattr(messages, "whole", True)

@@ -355,24 +355,26 @@ def out_of_envelope(arguments: Arguments, name: str, schema: object) -> Argument
     of a tool that takes none there are only empty values.
     """
     found = arguments.content.raw
-    own = read_value(found.get("arguments")) if is_mapping(found) and len(found) == 2 else None
-    if is_mapping(own) and is_mapping(found) and name in found.values():
-        return Arguments(Content(own, Capture.CAPTURED), arguments.captures)
-    declared = read_value(schema) if is_mapping(found) and any(map(is_mapping, found.values())) else None
+    inside = _inside(found, name, schema) if is_mapping(found) else None
+    return arguments if inside is None else Arguments(Content(inside, Capture.CAPTURED), arguments.captures)
+
+
+def _inside(found: Mapping[str, Any], name: str, schema: object) -> Mapping[str, Any] | None:
+    own = read_value(found.get("arguments")) if len(found) == 2 else None
+    if is_mapping(own) and name in found.values():
+        return own
+    declared = read_value(schema) if any(map(is_mapping, found.values())) else None
     known = declared.get("properties") if is_mapping(declared) else None
-    if known == {} and found and is_mapping(found) and not any(found.values()):
-        return Arguments(Content({}, Capture.CAPTURED), arguments.captures)
-    while is_mapping(known) and is_mapping(found) and known.keys().isdisjoint(found.keys()):
-        found = _only_object(found)
-        if found and known.keys() >= found.keys():
-            return Arguments(Content(found, Capture.CAPTURED), arguments.captures)
-    return arguments
-
-
-def _only_object(found: object) -> Mapping[str, Any] | None:
-    """Return the only object in an object; None where there are several, or none."""
-    inner = [value for value in found.values() if is_mapping(value) and value] if is_mapping(found) else []
-    return inner[0] if len(inner) == 1 else None
+    if known == {} and not any(found.values()):
+        return {}
+    while is_mapping(known) and known.keys().isdisjoint(found.keys()):
+        inner = [value for value in found.values() if is_mapping(value) and value]
+        if len(inner) != 1:
+            return None
+        found = inner[0]
+        if known.keys() >= found.keys():
+            return found
+    return None
 
 
 def bound_call(value: Any) -> Any:
