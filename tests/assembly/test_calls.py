@@ -413,7 +413,7 @@ class TestBatches:
             run("a", 2, "a", None, "1", parent=parent),
             run("b", 3, "b", None, "2", parent=parent),
             run("w", 4, "(merged tools)", None, parent=parent, facts={"merged": True}),
-            run("c", 7, "c", None, "3"),
+            run("c", 5, "c", None, "3", parent=parent),  # it ran after what that repeats
         )
         assert [(call.name, call.batch) for call in found] == list(zip("abc", batches, strict=True))
 
