@@ -242,9 +242,10 @@ def test_the_end_lets_requests_finish_and_drains(serve: Serve, settings: str, ht
         (SPAN, "identity", False, True),
         (SPAN, "identity", True, False),
         (gzip.compress(SPAN), "gzip", False, False),
-        (SPAN * (1 + (64 << 10) // len(SPAN)), "identity", False, False),
+        (SPAN * (1 + (16 << 10) // len(SPAN)), "identity", False, False),
+        (b"\n{}", "identity", False, False),
     ],
-    ids=["small", "waits for a disk", "compressed", "large"],
+    ids=["small", "waits for a disk", "compressed", "large", "JSON"],
 )
 def test_what_may_take_long_is_not_done_by_the_event_loop(
     body: bytes, encoding: str, waits: bool, at_once: bool
@@ -257,7 +258,8 @@ def test_what_may_take_long_is_not_done_by_the_event_loop(
 
     with ThreadPoolExecutor(1) as workers:
         handler = RequestHandler(accept, RequestLimits(), workers, accept_waits=waits)
-        request = ReceivedRequest("http/protobuf", Signal.TRACES, body, encoding, (), handler.in_flight.reserve(""))
+        protocol = "http/json" if body.endswith(b"{}") else "http/protobuf"
+        request = ReceivedRequest(protocol, Signal.TRACES, body, encoding, (), handler.in_flight.reserve(""))
         assert asyncio.run(handler.process(request)).status is RequestStatus.OK
     assert (threads == [threading.current_thread()]) is at_once
     assert handler.in_flight.requests == 0

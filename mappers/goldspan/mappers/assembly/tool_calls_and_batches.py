@@ -34,6 +34,7 @@ from goldspan.mappers.assembly.trace_tree import (
     TraceTree,
     TreeOf,
     after_unseen_requests,
+    next_beside,
     overlapping_siblings,
     time_order,
 )
@@ -497,18 +498,16 @@ def _digests_within(arguments: Content) -> Iterator[str]:
 def _join_repeated(executions: Sequence[_Execution], spans: Sequence[SpanFacts]) -> None:
     """Put calls that no request was seen for into the batch and the order in which a merged span repeats them (R8)."""
     merged = [(span, span.tool.repeats) for span in spans if span.tool is not None and span.tool.merged]
-    places = {call_id: (span.ref, position) for span, ids in merged for position, call_id in enumerate(ids)}
+    places: dict[str | None, tuple[SpanRef | None, int]] = {
+        call_id: (span.ref, position) for span, ids in merged for position, call_id in enumerate(ids)
+    }
     # Without content it names none of them: it repeats those that ran before it, in one model call's span.
     models = {span.span_id for span in spans if span.role is Role.MODEL}
     unnamed = [span for span, ids in merged if not ids and span.parent_id in models]
+    following = next_beside([one.span for one in executions], unnamed)
     for one in executions:
         if one.batch is None:
-            one.batch, one.position = places.get(one.tool.call_id or "") or (_next_below(one.span, unnamed), 0)
-
-
-def _next_below(run: SpanFacts, merged: Iterable[SpanFacts]) -> SpanRef | None:
-    """Return the first of these that is below the span that an execution is below, and not before it."""
-    return next((one.ref for one in merged if one.parent_id == run.parent_id and one.start >= run.start), None)
+            one.batch, one.position = places.get(one.tool.call_id) or (following.get(one.span.ref), 0)
 
 
 def _can_match(ask: _ModelRequest, run: _Execution) -> bool:

@@ -270,6 +270,20 @@ def overlapping_siblings(executions: Iterable[SpanFacts], tree_of: TreeOf) -> di
     return batches
 
 
+def next_beside(spans: Iterable[SpanFacts], others: Iterable[SpanFacts]) -> dict[SpanRef, SpanRef]:
+    """Return which of `others` begins next below the parent of each span, not before it."""
+    waiting = sorted(others, key=time_order)
+    following: dict[str, SpanRef] = {}
+    found: dict[SpanRef, SpanRef] = {}
+    for span in sorted(spans, key=attrgetter("start"), reverse=True):
+        while waiting and waiting[-1].start >= span.start:
+            other = waiting.pop()
+            following[other.parent_id] = other.ref
+        if span.parent_id in following:
+            found[span.ref] = following[span.parent_id]
+    return found
+
+
 def after_unseen_requests(
     executions: Iterable[SpanFacts], spans: Iterable[SpanFacts], tree_of: TreeOf
 ) -> dict[SpanRef, SpanRef]:
@@ -294,6 +308,11 @@ def after_unseen_requests(
     return asked
 
 
+def models_around_any(spans: Iterable[SpanFacts], tree_of: TreeOf) -> set[SpanRef]:
+    """Return the model calls that are around one of these spans."""
+    return {outer.ref for span in spans for outer in tree_of(span).models_around(span.span_id)}
+
+
 def _models_by_runner(
     recorded: Sequence[SpanFacts], runners: Collection[SpanRef | None], tree_of: TreeOf
 ) -> dict[SpanRef | None, list[SpanFacts]]:
@@ -302,11 +321,11 @@ def _models_by_runner(
     A second instrumentation's span of the same call may have less to tell, and a span around several calls has.
     """
     asking = {span.ref: span for span in recorded if _may_have_asked(span)}
-    around = {outer.ref for one in asking.values() for outer in tree_of(one).models_around(one.span_id)}
+    around = models_around_any(asking.values(), tree_of)
     models: dict[SpanRef | None, list[SpanFacts]] = {}
     for span in recorded:
-        within = tree_of(span).models_around(span.span_id)
-        if span.ref in asking or not (span.ref in around or any(one.ref in asking for one in within)):
+        outer = tree_of(span).models_around(span.span_id)
+        if span.ref in asking or not (span.ref in around or any(one.ref in asking for one in outer)):
             models.setdefault(_runner_of_tools(span, tree_of(span), runners), []).append(span)
     return models
 

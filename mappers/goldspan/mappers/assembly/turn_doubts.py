@@ -18,6 +18,7 @@ from goldspan.mappers.assembly.trace_tree import (
     TraceTree,
     TreeOf,
     is_agent,
+    models_around_any,
     runner_of,
     time_order,
     two_outermost_agents,
@@ -43,7 +44,8 @@ def of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> It
 
     The latter is no contradiction where it stands `alone`: that nothing joins its trace to others is known.
     """
-    around = _around_told(models, tree_of)
+    # Where a model call says that results end its input, those around it took these for a user's words.
+    around = models_around_any((span for span in models if span.evidence.continues), tree_of)
     own = [span for span in models if span.ref not in around and not _is_inside_tool(span, tree_of)]
     if own and not alone and own[0].evidence.continues and _answers_others(own):
         yield Contradiction("begins_with_results", DoubtedFact.TURNS, [own[0].ref])
@@ -55,12 +57,6 @@ def of_turns(models: Sequence[SpanFacts], tree_of: TreeOf, *, alone: bool) -> It
     if unclear:
         yield Contradiction("several_user_messages", DoubtedFact.TURNS, unclear)
     yield from _after_an_answer(own, tree_of)
-
-
-def _around_told(models: Sequence[SpanFacts], tree_of: TreeOf) -> set[SpanRef]:
-    """Return models around one that says that results end its input: these took the results for a user's words."""
-    told = [span for span in models if span.evidence.continues]
-    return {outer.ref for span in told for outer in tree_of(span).models_around(span.span_id)}
 
 
 def _several_messages(models: Sequence[SpanFacts]) -> Iterator[list[SpanRef]]:
