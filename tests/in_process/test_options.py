@@ -107,6 +107,7 @@ def test_a_session_that_went_quiet_is_judged_as_a_whole(make_rig: MakeRig) -> No
     until(lambda: "turn" in levels(rig))
     assert "session" not in levels(rig)
     until(lambda: "session" in levels(rig))
+    until(lambda: rig.points("tool_parameter_match.missing") != [])  # recorded after the events
     [missing] = rig.points("tool_parameter_match.missing")
     assert missing.value == 1
 
