@@ -144,13 +144,13 @@ def judged_turns(
 ) -> list[int]:
     """Feed an engine turn by turn, and poll after each."""
     [plan] = plan_sessions(["s"], turns=sizes[-1], rounds=ROUND, content=content)
-    engine, seconds = Engine(goldens, settings(scorer)), itertools.count()
+    engine, seconds = Engine(goldens, settings(scorer)), itertools.count(step=60)
 
     def judge(records: list[Record]) -> None:
         now = float(next(seconds))
         for record in records:
             engine.feed(record, now)  # type: ignore[arg-type] - no log records
-        assert engine.poll(now + 0.9).evaluations
+        assert engine.poll(now + 59.0).evaluations  # corrections of a long trace wait
 
     turns = list(facts_of(plan.turns, one_trace=one_trace))
     return cumulated(((lambda records=records: judge(records)) for records in turns), sizes, THREAD_CPU)

@@ -415,3 +415,15 @@ def test_an_agent_that_goes_on_after_an_approval_carries_on_its_turn() -> None:
     ]
     (session,) = assemble(records)
     assert [[(call.name, call.requested) for call in turn.calls] for turn in session.turns] == [[("book", False)], []]
+
+
+@pytest.mark.parametrize(("again", "joined"), [("c1", True), ("c2", False)])
+def test_a_call_that_goes_on_after_an_approval_carries_on_a_turn_without_model(again: str, *, joined: bool) -> None:
+    records = [
+        agent("t1", "r", session="s", start=0, end=5),
+        tool("t1", "x", "r", name="book", args={"x": 1}, call_id="c1", start=1, end=2),
+        agent("t2", "r", session="s", start=10, end=15),
+        tool("t2", "x", "r", name="book", args={"x": 1}, call_id=again, start=11, end=12),
+        model("t2", "m", "r", user=False, answered={again: False}, start=13, end=14),
+    ]
+    assert shape(records) == ([[["book", "book"]]] if joined else [[["book"], ["book"]]])

@@ -205,3 +205,42 @@ def test_a_request_is_executed_by_a_call_of_its_name_whose_arguments_are_cut_off
     ran = Span(run, span_id="a" * 16, parent_id=model.span_id, start=1_500, end=1_900)
     [session] = assemble(map(DialectRegistry().read, (model, ran)))
     assert [call.requested for call in session.calls] == [requested]
+
+
+def decorated(number: int, arguments: Any, name: str = "book") -> Span:
+    """A function that a decorator traces: nothing says that it is a tool."""
+    said = {"app.function": name, "app.values": json.dumps(arguments)}
+    start = 1_000 * number
+    return Span(said, name=name, span_id=f"{number:x}" * 16, parent_id="f" * 16, start=start, end=start + 500)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "found"),
+    [({"seat": 8}, "book", 2), ({"seat": 7}, "book", 1), ({"seat": 8}, "main", 1)],
+    ids=["other arguments", "written once more", "no tool's name"],
+)
+def test_what_is_written_like_the_execution_of_a_request_is_another(arguments: Any, name: str, found: int) -> None:
+    asked = {"role": "assistant", "tool_calls": [{"function": {"name": "book", "arguments": '{"seat": 7}'}}]}
+    given = json.dumps([{"role": "user", "content": "A seat"}])
+    root = Span({"gen_ai.operation.name": "invoke_agent"}, span_id="f" * 16, end=9_000)
+    model = Span({"x.input": given, "x.output": json.dumps([asked])}, name="ask", span_id="a" * 16, parent_id="f" * 16)
+    ran = decorated(2, {"seat": 7}), decorated(3, arguments, name)
+    [session] = assemble(map(DialectRegistry().read, (root, model, *ran)))
+    assert len(session.calls) == found
+
+
+@pytest.mark.parametrize(("name", "doubted"), [("ask", True), ("log", False)])
+def test_what_is_named_like_a_model_that_asked_is_one(name: str, *, doubted: bool) -> None:
+    """So a request that nobody executed was not the last word of a turn."""
+    seats = [
+        {"role": "assistant", "tool_calls": [{"function": {"name": "book", "arguments": json.dumps({"seat": seat})}}]}
+        for seat in (7, 8)
+    ]
+    root = Span({"gen_ai.operation.name": "invoke_agent"}, span_id="f" * 16, end=9_000)
+    models = [
+        Span({"x.output": json.dumps([asked])}, "ask", span_id=span, parent_id="f" * 16, start=start, end=start + 9)
+        for asked, span, start in zip(seats, ("a" * 16, "b" * 16), (1_000, 3_000), strict=True)
+    ]
+    last = Span({"x.output": "Done."}, name=name, span_id="c" * 16, parent_id="f" * 16, start=4_000, end=4_500)
+    [session] = assemble(map(DialectRegistry().read, (root, *models, decorated(2, {"seat": 7}), last)))
+    assert [doubt.code for turn in session.turns for doubt in turn.doubts] == ["rejected_unseen"] * doubted

@@ -299,7 +299,16 @@ def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
     goes_on = goes_on or (fragment.continues and not _is_told_again(turn, fragment))
     if not goes_on and not _says_nothing_new(turn, fragment):
         return False
-    return any(span.model is not None for earlier in turn for span in earlier.spans)
+    return any(span.model is not None for earlier in turn for span in earlier.spans) or _have_one_call(turn, fragment)
+
+
+def _have_one_call(turn: list[Fragment], fragment: Fragment) -> bool:
+    """Say whether a call of a turn has the id of one before: it waited for an approval, and its model is unknown."""
+    calls, others = (
+        {(span.tool.name, span.tool.call_id) for one in some for span in one.spans if span.tool and span.tool.call_id}
+        for some in (turn, [fragment])
+    )
+    return not calls.isdisjoint(others)
 
 
 def _are_tools_alone(turn: list[Fragment], fragment: Fragment) -> bool:

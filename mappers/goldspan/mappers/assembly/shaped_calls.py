@@ -24,6 +24,7 @@ from goldspan.mappers.carrying_keys import is_tool_name, tool_in, words_of
 from goldspan.mappers.span_facts import (
     SHAPE,
     LazySpanFacts,
+    ModelFacts,
     Role,
     SpanFacts,
     SpanLook,
@@ -158,6 +159,7 @@ class _ShapeReading:
         elif not requests:
             self._take_self_described(candidates, tools)
         self._read_agents()
+        self._take_models_alike()
         if not only_divide:
             self._correct_models([call.start for call in (*tools, *self.calls.values())])
 
@@ -263,6 +265,17 @@ class _ShapeReading:
                 self.models[span_id] = span.changed(
                     role=Role.MODEL, dialect=SHAPE, model=look.model, context=look.context
                 )
+
+    def _take_models_alike(self) -> None:
+        """Take spans as models that are named like models that asked for tools, beside these: no answer is known."""
+        asking = [span for span in self.models.values() if span.model is not None and span.model.requests]
+        kinds = {(span.parent_id, look.scope, look.name) for span in asking if (look := self._looks.get(span.span_id))}
+        for span_id, look in self._looks.items() if kinds else ():
+            span = self._spans[span_id]
+            is_alike = (span.parent_id, look.scope, look.name) in kinds and not (look.of_tool or look.of_agent)
+            if span.role is None and is_alike:
+                alike = span.changed(role=Role.MODEL, dialect=SHAPE, model=ModelFacts(untold=True))
+                self.models.setdefault(span_id, alike)
 
     def _models_between(self) -> dict[str, SpanFacts]:
         """Return the models beside executions that a table read, which divide these into batches (R8).
@@ -392,13 +405,31 @@ class _ShapeReading:
         around = self._around(found)
         for span in candidates:
             look = self._looks[span.span_id]
-            if span.span_id in self.calls or span.span_id in around or not look.of_tool:
+            if span.span_id in self.calls or span.span_id in around:
                 continue
-            call = _self_described(span, look)
-            if call is None or call.tool is None or any(one.span_id in self.calls for one in self._ancestors(span)):
+            if any(one.span_id in self.calls for one in self._ancestors(span)):
                 continue
-            if _way(look) in ways or (_is_cut(look) and call.tool.name in asked):
+            call = _self_described(span, look) if look.of_tool else self._like_one_beside(span, look, found)
+            if call is None or call.tool is None:
+                continue
+            if not look.of_tool or _way(look) in ways or (_is_cut(look) and call.tool.name in asked):
                 self.calls[span.span_id] = call
+
+    def _like_one_beside(self, span: SpanFacts, look: SpanLook, found: Sequence[SpanFacts]) -> SpanFacts | None:
+        """Return the call of a span with a tool's name, and other arguments where an execution beside it has some."""
+        beside = (one for one in found if one.parent_id == span.parent_id)
+        for tool, other in ((one.tool, self._looks.get(one.span_id)) for one in beside):
+            if tool is None or other is None or other.scope != look.scope:
+                continue
+            name, own = _name_place(other, tool.name), value_digest(tool.arguments.raw)
+            place = next((place for place, value in other.objects if value_digest(value) == own), None)
+            arguments = next((value for at, value in look.objects if at == place), None)
+            if name is None or arguments is None or _name_place(look, tool.name) != name:
+                continue
+            if self._holders[value_digest(arguments)] == 1:  # a second span of one execution has the same
+                call = _tool(look, tool.name, Content(dict(arguments), Capture.CAPTURED), None)
+                return span.changed(role=Role.TOOL, dialect=SHAPE, tool=call, look=look)
+        return None
 
     def _texts(self, span: SpanFacts) -> Iterator[str]:
         return (text for _, text in self._looks[span.span_id].texts)
