@@ -402,31 +402,28 @@ class _ShapeReading:
         found = list(self.calls.values())
         asked = {request.name for request in self._asked}
         ways = {_way(self._looks[span.span_id]) for span in found if span.span_id in self._looks}
-        around = self._around(found)
+        taken = self._around(found) | self.calls.keys()
         for span in candidates:
             look = self._looks[span.span_id]
-            if span.span_id in self.calls or span.span_id in around:
+            if span.span_id in taken or any(above.span_id in self.calls for above in self._ancestors(span)):
                 continue
-            if any(one.span_id in self.calls for one in self._ancestors(span)):
-                continue
-            call = _self_described(span, look) if look.of_tool else self._like_one_beside(span, look, found)
-            if call is None or call.tool is None:
-                continue
-            if not look.of_tool or _way(look) in ways or (_is_cut(look) and call.tool.name in asked):
+            call = _self_described(span, look) if look.of_tool else None
+            is_known = call is not None and (_way(look) in ways or (_is_cut(look) and _tool_name(call) in asked))
+            call = call if is_known else self._like_one_beside(span, look, found)
+            if call is not None:
                 self.calls[span.span_id] = call
 
     def _like_one_beside(self, span: SpanFacts, look: SpanLook, found: Sequence[SpanFacts]) -> SpanFacts | None:
         """Return the call of a span with a tool's name, and other arguments where an execution beside it has some."""
-        beside = (one for one in found if one.parent_id == span.parent_id)
+        beside = [one for one in found if one.parent_id == span.parent_id]
         for tool, other in ((one.tool, self._looks.get(one.span_id)) for one in beside):
             if tool is None or other is None or other.scope != look.scope:
                 continue
-            name, own = _name_place(other, tool.name), value_digest(tool.arguments.raw)
-            place = next((place for place, value in other.objects if value_digest(value) == own), None)
-            arguments = next((value for at, value in look.objects if at == place), None)
-            if name is None or arguments is None or _name_place(look, tool.name) != name:
-                continue
-            if self._holders[value_digest(arguments)] == 1:  # a second span of one execution has the same
+            name, places = _name_place(other, tool.name), _places_of_value(other, tool.arguments.raw)
+            arguments = next((value for place, value in look.objects if place in places), None)
+            is_alike = name is not None and name == _name_place(look, tool.name)
+            # A second span of one execution has the same.
+            if is_alike and arguments is not None and self._holders[value_digest(arguments)] == 1:
                 call = _tool(look, tool.name, Content(dict(arguments), Capture.CAPTURED), None)
                 return span.changed(role=Role.TOOL, dialect=SHAPE, tool=call, look=look)
         return None
@@ -556,6 +553,15 @@ def _tool(look: SpanLook, name: str, arguments: Content, call_id: str | None) ->
     return ToolFacts(
         name, arguments, call_id=call_id, result=look.result, error=look.error, error_is_named=look.error_is_named
     )
+
+
+def _tool_name(call: SpanFacts) -> str:
+    return "" if call.tool is None else call.tool.name
+
+
+def _places_of_value(look: SpanLook, wanted: object) -> set[ValuePlace]:
+    digest = value_digest(wanted)
+    return {place for place, value in look.objects if value_digest(value) == digest}
 
 
 def _way(look: SpanLook) -> tuple[str, ValuePlace | None]:
