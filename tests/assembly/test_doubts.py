@@ -178,6 +178,18 @@ class TestCalls:
         [session] = assemble([span for turn in turns for span in turn])
         assert [one.code for one in session.turns[1].doubts] == ["ran_in_another_turn"] * doubted
 
+    @pytest.mark.parametrize(("args", "start", "doubted"), [(X, 5, True), (Y, 5, False), (X, 15, False)])
+    def test_a_request_whose_execution_has_another_id(self, args: dict[str, Any], start: float, doubted: bool) -> None:
+        """One that is asked for again in a later turn, and then runs, is no half of the first."""
+        turns = [
+            agent("t1", "r1", start=0, end=10, session="s"),
+            model("t1", "m", "r1", requests=(("f", args, "c1"),), start=1),
+            agent("t2", "r2", start=start, end=20, session="s"),
+            tool("t2", "a", "r2", name="f", args=X, call_id="c2", start=start + 1),
+        ]
+        [session] = assemble(turns)
+        assert [one.code for one in session.turns[1].doubts] == ["ran_in_another_turn"] * doubted
+
     @pytest.mark.parametrize(("args", "doubted"), [(X, True), (Y, False)])
     def test_a_request_whose_execution_has_no_id(self, args: dict[str, Any], doubted: bool) -> None:
         ran_before = tool("t1", "a", "r1", name="f", args=X, start=1, facts={"result": captured("done")})

@@ -49,6 +49,16 @@ def test_places_are_asked_in_order(place: str, expected: str) -> None:
     assert found(records) == [(expected, "session.id", False)]
 
 
+@pytest.mark.parametrize(("beside", "expected"), [("s", "s"), ("", "own")])
+def test_an_agent_that_a_tool_runs_has_a_session_of_its_own(beside: str, expected: str) -> None:
+    records = [
+        keyed(model("t", "m", user=True, start=0), *([("session.id", beside)] if beside else [])),
+        tool("t", "x", start=2, name="ask_clerk"),
+        keyed(model("t", "n", "x", start=3), ("session.id", "own")),
+    ]
+    assert {session_id for session_id, _, _ in found(records)} == {expected}
+
+
 @pytest.mark.parametrize("key", ["session.id", "respan.threads.thread_identifier"])
 def test_at_one_place_keys_have_an_order_of_precedence(key: str) -> None:
     """Pydantic AI makes up a conversation where it is given none; other keys are written for who names a session."""

@@ -397,10 +397,14 @@ class RunMarks:
         return any(one.start <= call.start and call.end <= one.end for one in around)
 
     def _is_of_another(self, call: ToolCall, turn: Turn) -> bool:
-        """Say whether another turn has the other half of a call; or, before it ended, the same request."""
+        """Say whether another turn has the other half of a call; or, before it ended, the same request.
+
+        An execution may have another id than its request.
+        """
         if any(key in self._first for key in _other_halves(call)):
             return True
-        asked = self._first.get(("asked", call.call_id, call.name)) if call.call_id and call.requested else None
+        mark = call.call_id if call.requested else value_digest(call.arguments)
+        asked = self._first.get(("asked", mark, call.name)) if mark and _is_marked(call) else None
         return asked is not None and turn.start < self._ends[asked]
 
 
@@ -414,6 +418,7 @@ def _halves(call: ToolCall) -> Iterator[tuple[str, str, str]]:
     mark = call.call_id or value_digest(call.arguments)
     if call.requested:
         yield "asked", mark, call.name
+        yield "asked", value_digest(call.arguments), call.name
     elif call.error is None and call.result.capture is Capture.NOT_CAPTURED and _is_marked(call):
         yield "begun", mark, call.name
     if not call.requested:

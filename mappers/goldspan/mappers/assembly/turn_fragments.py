@@ -481,9 +481,9 @@ def fragment_without_ids(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -
 # Where the session id of a turn is looked for (R6).
 #
 # The places in order: the turn's root, its ancestors from the nearest, its subtree, the rest of the trace, the
-# resource, logs of the subtree, other logs. At each place the keys in their order of precedence. Two values for one key
-# at one place give none from there: batch runners put many sessions under one root, and a wrong session is worse than
-# none.
+# resource, logs of the subtree, other logs. The subtree of a tool comes after the rest of the trace. At each place the
+# keys in their order of precedence. Two values for one key at one place give none from there: batch runners put many
+# sessions under one root, and a wrong session is worse than none.
 
 DEFAULT_SESSION_KEYS: tuple[str, ...] = (
     "goldspan.session.id",
@@ -571,7 +571,10 @@ class _SessionLookup:
     def _places(self, root: str, members: Collection[str]) -> Iterator[Iterable[Pairs]]:
         spans = self._tree.spans
         inside = {*self._tree.below(root), *members}
-        yield [spans[span_id].session_keys for span_id in inside if span_id in spans]
+        below = [spans[span_id].session_keys for span_id in inside if span_id in spans]
+        is_called = root in spans and spans[root].role is Role.TOOL
+        if not is_called:
+            yield below
         if self._all is None:
             self._all = {}
             for span in spans.values():
@@ -580,6 +583,8 @@ class _SessionLookup:
             self._of_others = tuple(others), tuple(of_logs)
         own = (pair for span_id in inside if span_id in spans for pair in spans[span_id].session_keys)
         yield [self._of_others[0], pairs_besides(self._all, own)]
+        if is_called:  # an agent that a tool runs may have a session of its own
+            yield below
         yield [spans[span_id].resource.session_keys for span_id in members]
         yield [keys for span_id, keys in self._tree.log_session_keys if span_id in inside]
         yield [self._of_others[1]]
