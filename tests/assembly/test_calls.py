@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.span_facts import (
+    ContextFacts,
     LogFacts,
     ModelFacts,
     ResultEvidence,
@@ -48,6 +49,32 @@ class TestRequestsAndExecutions:
     def test_a_tool_s_clock_that_is_behind_makes_no_second_call(self) -> None:
         found = calls(run("x", 1, "f", {"x": 1}), asking("m", 3, ("f", {"x": 1}, None)))
         assert [(call.arguments, call.requested) for call in found] == [({"x": 1}, False)]
+
+    @pytest.mark.parametrize("unseen", [True, False])
+    def test_what_the_next_input_repeats_was_asked_for_where_no_answer_can_be_read(self, unseen: bool) -> None:
+        """A writer joins the arguments of a stream, or leaves requests out of an answer."""
+        one, two = ("f", {"x": 1}, "c1"), ("g", {"y": 2}, "c2")
+        old = ("h", {}, "c0")
+        records = [
+            asking("m", 1, unseen=unseen, repeated=(old,)),
+            asking("n", 3, repeated=(old, one, two)),
+            asking("o", 5, repeated=(old, one, two, ("f", {"x": 3}, "c3"))),
+        ]
+        assert [(call.name, call.arguments, call.batch) for call in calls(*records)] == [
+            *(("f", {"x": 1}, 1), ("g", {"y": 2}, 1)),
+            ("f", {"x": 3}, 2),
+        ]
+        (session,) = assemble([agent("t", "root", start=0, end=100), *records])
+        assert session.turns[0].calls_visible
+
+    def test_an_answer_in_words_asked_for_nothing_that_a_later_input_repeats(self) -> None:
+        said = ContextFacts(answer=captured("It is sunny."))
+        records = [asking("m", 1, context=said), asking("n", 3, repeated=(("f", {"x": 1}, "c1"),))]
+        assert calls(*records) == ()
+
+    def test_what_was_asked_for_and_is_repeated_is_one_call(self) -> None:
+        one = ("f", {"x": 1}, "c1")
+        assert len(calls(asking("m", 1, one), asking("n", 3, repeated=(one,)))) == 1
 
     def test_order_is_that_of_the_request_where_threads_inverted_it(self) -> None:
         found = calls(

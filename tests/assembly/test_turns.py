@@ -159,6 +159,25 @@ def test_work_beside_the_agents_of_one_tree_is_the_agent_befores() -> None:
     assert shape(records) == [[["after_one"], []]]
 
 
+def test_agents_that_ran_within_one_beside_them_are_of_its_turn_as_far_as_models_tell() -> None:
+    """A writer links no span of a graph to another: all are siblings below the program's own span."""
+
+    def run(span: str, start: float, *inside: SpanFacts) -> list[SpanFacts]:
+        return [agent("t", span, "http", start=start, end=start + 3), *inside]
+
+    def told(span: str, start: float, **evidence: Any) -> SpanFacts:
+        return model("t", span, "http", start=start, end=start + 1, evidence=SpanEvidence(**evidence))
+
+    around = [plain("t", "http", end=90), agent("t", "graph", "http", start=1, end=60)]
+    first = run("node1", 2, told("m", 3, users=("u1",), continues=False))
+    tools = run("node2", 10, tool("t", "f", "http", name="f", start=11))
+    again = run("node3", 20, told("n", 21, continues=True))
+    assert shape([*around, *first, *tools, *again]) == [[["f"]]]
+    other = run("node3", 20, told("n", 21, users=("u1", "u2"), continues=False))
+    assert shape([*around, *first, *tools, *other]) == [[["f"], []]], "a user's next message"
+    assert shape([*around, *run("node1", 2, told("m", 3)), *tools]) == [[[], [], ["f"]]], "nothing tells"
+
+
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize(("at", "turn"), [(0.5, 0), (3, 0), (12, 1)])
 def test_whichever_came_first_a_call_beside_agents_is_of_the_latest_before_it(order: int, at: float, turn: int) -> None:

@@ -415,3 +415,23 @@ PARTS = st.one_of(
 )
 def test_a_message_with_the_keys_of_the_conventions_alone_is_read_as_any_other(message: dict[str, Any]) -> None:
     assert message_of(message) == message_of({**message, "of nobody": None})
+
+
+def test_a_conversation_that_is_the_text_of_its_only_message() -> None:
+    """OpenLLMetry for JavaScript writes the items of a response's input so."""
+    asked = {"role": "user", "content": "Weather?"}
+    items: list[dict[str, Any]] = [
+        asked,
+        {"type": "function_call", "call_id": "c-1", "name": "get_weather", "arguments": '{"city": "Paris"}'},
+        {"type": "function_call_output", "call_id": "c-1", "output": "{}"},
+    ]
+
+    def written(*inside: object) -> str:
+        return json.dumps([{"role": "user", "parts": [{"type": "text", "content": json.dumps(inside)}]}])
+
+    end = end_of_input(written(*items))
+    assert (end.new_user_message, end.answered) == (False, {"c-1": False})
+    assert [(one.name, one.arguments.raw) for one in end.repeated] == [("get_weather", PARIS)]
+    assert end_of_input(written(asked)).user_text.raw == "Weather?"
+    table = [{"city": "Paris"}, {"city": "Lyon"}]
+    assert end_of_input(written(*table)).user_text.raw == json.dumps(table), "what a user wrote"

@@ -56,12 +56,16 @@ def model(
     unseen: bool = False,
     silent: bool = False,
     user_messages: UserMessages | None = None,
+    repeated: tuple[tuple[str, Mapping[str, Any] | None, str | None], ...] = (),
     **more: Any,
 ) -> SpanFacts:
-    asked = tuple(
-        ToolRequest(name, NO_CONTENT if args is None else captured(dict(args)), call_id)
-        for name, args, call_id in requests
+    asked, again = (
+        tuple(
+            ToolRequest(name, NO_CONTENT if args is None else captured(dict(args)), call_id)
+            for name, args, call_id in some
+        )
+        for some in (requests, repeated)
     )
     keys = (("gen_ai.conversation.id", session),) if session else ()
-    facts = ModelFacts(asked, answered, user, unseen, user_messages, silent)
+    facts = ModelFacts(asked, answered, user, unseen, user_messages, silent, repeated=again)
     return plain(trace, span, parent, role=Role.MODEL, dialect="test", model=facts, session_keys=keys, **more)

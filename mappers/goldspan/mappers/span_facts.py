@@ -100,6 +100,8 @@ class ModelFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     response_id: str | None = None
     untold: bool = False
     """Neither an answer is recorded nor why it ended."""
+    repeated: tuple[ToolRequest, ...] = ()
+    """The requests with ids that the *input* repeats, and whose results it ends with."""
 
     @property
     def may_have_asked(self) -> bool:
@@ -563,6 +565,7 @@ def joined_model(models: Sequence[ModelFacts]) -> ModelFacts:
         silent=all(model.silent for model in models),
         without_output=not requests and any(model.without_output for model in models),
         response_id=first_known(model.response_id for model in models),
+        repeated=first_known(model.repeated for model in models) or (),
     )
 
 

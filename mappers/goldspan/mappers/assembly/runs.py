@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from goldspan.mappers.assembly.doubts import doubts_of
 from goldspan.mappers.assembly.framework_tools import HAND_OFFS, PSEUDO_TOOLS, hands_over
 from goldspan.mappers.assembly.tool_calls_and_batches import calls_of
-from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, other_lists, time_order
+from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, other_lists, time_order, with_repeated_requests
 from goldspan.mappers.assembly.turn_doubts import RunMarks
 from goldspan.mappers.assembly.turn_fragments import (
     DEFAULT_SESSION_KEYS,
@@ -27,6 +27,7 @@ from goldspan.mappers.assembly.turn_fragments import (
 )
 from goldspan.mappers.span_facts import (
     NO_CONTEXT,
+    NO_EVIDENCE,
     ContextFacts,
     ModelFacts,
     Role,
@@ -431,7 +432,21 @@ def _ran_within(turn: list[Fragment], fragment: Fragment) -> bool:
     if _is_lone(fragment) and any(one.agentless and _encloses(fragment, one) for one in turn):
         return True
     may_be_part = fragment.agentless or _is_lone(fragment)
-    return may_be_part and any(_is_lone(one) and _encloses(one, fragment) for one in turn)
+    around = [one for one in turn if may_be_part or one.root.trace_id == fragment.root.trace_id]
+    if not any(_is_lone(one) and _encloses(one, fragment) for one in around):
+        return False
+    return may_be_part or _goes_on_beside(turn, fragment)
+
+
+def _goes_on_beside(turn: list[Fragment], fragment: Fragment) -> bool:
+    """Say whether models tell that an agent's run within another, which nothing links to it, is of that one's turn.
+
+    It begins what the other was told, or goes on with results of tools; without a model it goes on, too.
+    """
+    first, last = _first_model(fragment), next(_models_before(turn), None)
+    if last is None:
+        return first is not None and first.evidence.users is not None
+    return bool(last.evidence != NO_EVIDENCE if first is None else first.evidence.continues)
 
 
 def _is_lone(fragment: Fragment) -> bool:
@@ -496,12 +511,12 @@ def outline_turn(fragments: TurnFragments) -> Turn:
 def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
     """Make the turn of these fragments."""
     tree = fragments[0].tree
-    spans = _spans_of(fragments)
     trees = {span.ref: fragment.tree for fragment in fragments[1:] for span in fragment.spans}
 
     def tree_of(span: SpanFacts) -> TraceTree:
         return trees.get(span.ref, tree) if trees else tree
 
+    spans = with_repeated_requests(_spans_of(fragments), tree_of)
     roots = [fragment.root_span for fragment in fragments if fragment.root_span is not None]
     calls = calls_of(spans, tree_of, settings.pseudo_tools)
     hidden = any(span.hides_calls for span in [*roots, *spans]) or _unseen(spans, tree_of) or _unnamed(calls, spans)

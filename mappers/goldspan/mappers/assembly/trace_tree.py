@@ -18,7 +18,9 @@ from itertools import islice, takewhile
 from operator import attrgetter
 from typing import TypeVar
 
-from goldspan.mappers.span_facts import Role, SpanFacts, value_digest
+from msgspec.structs import replace
+
+from goldspan.mappers.span_facts import ModelFacts, Role, SpanFacts, value_digest
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content, SpanRef
 
 InheritedT = TypeVar("InheritedT")
@@ -243,6 +245,42 @@ def runner_of(span: SpanFacts, tree: TraceTree) -> SpanRef | None:
     """Return the agent that made a model call or ran a tool, or the tool that did: the first above; None: no one."""
     above = (one for one in tree.recognised_above(span.span_id) if one.role in (Role.AGENT, Role.TOOL))
     return next((one.ref for one in above), None)
+
+
+def with_repeated_requests(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Sequence[SpanFacts]:
+    """Give a model call that answered nothing readable the requests that the next one of its agent was given again.
+
+    What the input of an agent's first model call repeats was asked for before these spans.
+    """
+    models = [span for span in spans if span.role is Role.MODEL and span.model is not None]
+    known = {one.call_id for span in models for one in _model(span).requests}
+    before: dict[SpanRef | None, SpanFacts] = {}
+    found: dict[SpanRef, SpanFacts] = {}
+    for span in models if any(_model(span).repeated for span in models) else ():
+        runner = runner_of(span, tree_of(span))
+        earlier = before.get(runner)
+        before[runner] = span
+        asked = [one for one in _model(span).repeated if one.call_id not in known]
+        known.update(one.call_id for one in asked)
+        if (
+            earlier is not None
+            and asked
+            and earlier.span_id
+            and earlier.end <= span.start
+            and _answers_nothing(earlier)
+        ):
+            asking = replace(_model(earlier), requests=tuple(asked), unseen_requests=False, silent=False, untold=False)
+            found[earlier.ref] = earlier.changed(model=asking, evidence=replace(earlier.evidence, requests=()))
+    return [found.get(span.ref, span) for span in spans] if found else spans
+
+
+def _model(span: SpanFacts) -> ModelFacts:
+    return ModelFacts() if span.model is None else span.model
+
+
+def _answers_nothing(span: SpanFacts) -> bool:
+    """Say whether neither a text nor a request of a model's answer can be read."""
+    return not _model(span).requests and not span.context.answer.value
 
 
 # Which tool calls of a turn ran in parallel (R8).

@@ -43,7 +43,7 @@ from goldspan.mappers.dialects.reading.value_parsing import (
     read_arguments,
     read_content,
 )
-from goldspan.mappers.span_facts import ContextFacts, ModelFacts, Role, ToolFacts
+from goldspan.mappers.span_facts import ContextFacts, ModelFacts, Role, ToolFacts, ToolRequest
 from goldspan.mappers.spans import NO_ATTRIBUTES, STATUS_ERROR, Attributes, LogView, SpanView
 from goldspan.scoring.json_values import is_mapping, is_sequence
 from goldspan.scoring.messages import MessageResult, begins_as_error, result_of
@@ -594,7 +594,16 @@ class DialectTable:
         return witness is None or witness == "{}" or (is_mapping(witness) and not witness)
 
     def _model(self, output: Any, input_end: InputEnd) -> ModelFacts:
-        requests = requests_in(output)
+        return ModelFacts(
+            self._named(requests_in(output)),
+            input_end.answered,
+            input_end.new_user_message,
+            user_messages=input_end.user_messages,
+            repeated=self._named(input_end.repeated),
+        )
+
+    def _named(self, requests: tuple[ToolRequest, ...]) -> tuple[ToolRequest, ...]:
+        """Return requests with the names that users know, and with a mark where the framework does it by itself."""
         if self.request_name is not None:
             requests = tuple(replace(request, name=self.request_name(request.name)) for request in requests)
         if self.pseudo_requests:
@@ -602,9 +611,7 @@ class DialectTable:
                 replace(request, pseudo=True) if request.name.startswith(self.pseudo_requests) else request
                 for request in requests
             )
-        return ModelFacts(
-            requests, input_end.answered, input_end.new_user_message, user_messages=input_end.user_messages
-        )
+        return requests
 
     def _without_requests(
         self, model: ModelFacts, rule: Rule, span: SpanView, attributes: Attributes, output: Any

@@ -220,6 +220,8 @@ class InputEnd(NamedTuple):
     """The text of the user message it ends with."""
     user_messages: UserMessages | None = None
     """Counted only if it ends with a user message, which is when a turn begins."""
+    repeated: tuple[ToolRequest, ...] = ()
+    """The requests with ids whose answers it holds, in their order."""
 
 
 def said_in(output: object) -> Iterable[Message]:
@@ -291,8 +293,10 @@ def end_of_input(messages: object) -> InputEnd:
     new_user_message: bool | None = None
     user_text = NO_CONTENT
     answered: dict[str, bool] = {}
+    asked: list[MessageRequest] = []
     latest = 0
     for message in since_the_model(messages):
+        asked += reversed(message.requests)
         for result in message.results:
             if result.call_id:
                 answered.setdefault(result.call_id, result.failed)
@@ -303,7 +307,8 @@ def end_of_input(messages: object) -> InputEnd:
             user_text = _captured(message.text)
         latest += message.role == "user" and not message.results
     counts = _user_messages(messages, latest) if new_user_message else None
-    return InputEnd(new_user_message, answered or None, user_text, counts)
+    repeated = tuple([_tool_request(one, ()) for one in reversed(asked) if one.call_id in answered])
+    return InputEnd(new_user_message, answered or None, user_text, counts, repeated)
 
 
 def since_the_model(messages: object) -> Iterable[Message]:
@@ -368,7 +373,28 @@ def whole_history(messages: object) -> Iterable[Message] | None:
     """Return all messages; none where the first may be missing, or where they are too long."""
     if not getattr(messages, "whole", True) or (isinstance(messages, str) and len(messages) > _LONGEST_COUNTED):
         return None
+    if isinstance(messages, str) and (inside := _conversation_in(messages)) is not None:
+        return map(message_of, raw_messages(inside))
     return _history_in_text(messages) if isinstance(messages, str) else map(message_of, raw_messages(messages))
+
+
+_TEXT_OF_LIST = '"[{\\"'
+"""How a list of objects begins where it is the text of a message."""
+
+
+def _conversation_in(text: str) -> Sequence[Any] | None:
+    """Return the conversation that is the text of its user's only message: some writers know no list of items."""
+    if _TEXT_OF_LIST not in text or text.count('"role"') > 1:
+        return None
+    told = [message_of(raw).text for raw in raw_messages(text)]
+    inside = _elements(told[0].strip()) if len(told) == 1 else None
+    are_messages = bool(inside) and all(is_mapping(one) and _is_of_conversation(one) for one in inside or ())
+    return inside if are_messages else None
+
+
+def _is_of_conversation(item: Mapping[str, Any]) -> bool:
+    message = message_of(item)
+    return "role" in item or bool(message.requests or message.results)
 
 
 _recent: dict[str, tuple[Message, ...]] = {}
@@ -464,7 +490,9 @@ def _captured(text: str) -> Content:
 def newest_first(messages: object) -> Iterator[Mapping[str, Any]]:
     """Yield messages from the last to the first; JSON text is parsed from its end, only as far as needed."""
     read = 0
-    if isinstance(messages, str):
+    if isinstance(messages, str) and (inside := _conversation_in(messages)) is not None:
+        messages = inside
+    elif isinstance(messages, str):
         text = messages.rstrip()
         stop = len(text) - 1
         opening = _OPENING.match(text)
