@@ -193,6 +193,7 @@ def test_a_tool_span_names_its_own_failure(attributes: dict[str, Any], failed: b
 def test_ids_of_sessions_are_known_by_the_words_of_their_keys() -> None:
     found = evidence({"acme.conversationId": "s-1", "mcp.session.id": "m-1", "session.name": "demo"})
     assert found.sessions == (("acme.conversationId", "s-1"),)
+    assert evidence({"acme.convoId": "s-1"}).sessions == (("acme.convoId", "s-1"),)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ OUTPUT_WORDS = frozenset(
 ERROR_WORDS = frozenset({"error", "exception", "failure"})
 NO_ERRORS = frozenset({"", "false", "none", "null", "ok", "success", "0"})
 """Values of keys of errors that say that there was none."""
-_SESSION = frozenset({"session", "conversation", "thread"})
+_SESSION = frozenset({"session", "conversation", "convo", "thread"})
 _NO_SESSION = frozenset({"mcp", "transport", "parent", "user", "name"})
 _SAYING = ("out", "output", "outputs", "messages", "message", "prompt", "prompts", "completion", "completions", "llm")
 _CARRYING = (CALL_WORDS | INPUT_WORDS).union(_SAYING, ("conversation", "response", "reply", "choices", "generation"))
