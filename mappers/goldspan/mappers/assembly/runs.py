@@ -90,15 +90,17 @@ class _JoinedTurn:
 class _Run:
     """The turns of one run, and what was made of them together."""
 
-    __slots__ = ("_alone", "_attributes", "_made", "_marks", "_session", "turns")
+    __slots__ = ("_alone", "_made", "_marks", "_session", "_shown", "_together", "turns")
 
     def __init__(self) -> None:
         self.turns: list[_JoinedTurn] = []
         self._made: list[Turn] = []
-        self._attributes: list[tuple[dict[str, object], bool]] = []
-        """Of the first so many turns: attributes that goldens may join on, and whether a session id is ambiguous."""
+        self._together: list[tuple[dict[str, object], bool, bool]] = []
+        """Of the first so many turns: attributes that goldens may join on, whether a session id is ambiguous, and
+        whether one has calls."""
         self._marks = RunMarks()
         self._alone: list[int] = []  # the places of turns of an agent alone
+        self._shown = False  # a turn has calls, by which these were made
         self._session: Session | None = None
 
     def append(self, turn: _JoinedTurn) -> None:
@@ -108,7 +110,7 @@ class _Run:
     def pop(self) -> None:
         self.turns.pop()
         kept = max(len(self.turns) - 1, 0)  # the last one may have been in doubt for the one that goes
-        del self._made[kept:], self._attributes[kept:]
+        del self._made[kept:], self._together[kept:]
         self._marks.keep(kept)
         while self._alone and self._alone[-1] >= kept:
             self._alone.pop()
@@ -117,11 +119,12 @@ class _Run:
     def session(self, build: Callable[[TurnFragments], Turn]) -> Session:
         """Return the session, the same object until its turns change."""
         if self._session is None:
+            first = max(len(self._made) - 1, 0)
             for joined in self.turns[len(self._made) :]:
                 if joined.turn is None:
                     joined.turn, joined.beside_others = build(tuple(joined.fragments)), None
                     joined.attributes = tuple(_join_attributes(joined.fragments[0]))
-                known, ambiguous = self._attributes[-1] if self._attributes else ({}, False)
+                known, ambiguous, shown = self._together[-1] if self._together else ({}, False, False)
                 for found in joined.attributes:
                     if not found.keys() <= known.keys():
                         known = {**known, **{name: value for name, value in found.items() if name not in known}}
@@ -131,17 +134,17 @@ class _Run:
                     self._made[-1], turn = (
                         replace(one, doubts=tuple(sorted({*one.doubts, cut}))) for one in (self._made[-1], turn)
                     )
-                self._attributes.append((known, ambiguous))
+                self._together.append((known, ambiguous, shown or bool(turn.calls)))
                 if _is_agent_alone(joined):
                     joined.beside_others = joined.beside_others or replace(turn, calls_visible=True)
                     self._alone.append(len(self._made))
                 self._made.append(turn)
-            if self._alone:
-                shown = any(turn.calls for turn in self._made)
-                for place in self._alone:
-                    joined = self.turns[place]
-                    self._made[place] = (joined.beside_others if shown else joined.turn) or self._made[place]
-            self._session = self._with(*self._attributes[-1])
+            attributes, ambiguous, shown = self._together[-1]
+            for place in self._alone[bisect_left(self._alone, first) if shown is self._shown else 0 :]:
+                joined = self.turns[place]
+                self._made[place] = (joined.beside_others if shown else joined.turn) or self._made[place]
+            self._shown = shown
+            self._session = self._with(attributes, ambiguous)
         return self._session
 
     def _with(self, attributes: dict[str, object], ambiguous: bool) -> Session:  # noqa: FBT001
