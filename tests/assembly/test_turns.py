@@ -307,6 +307,31 @@ def test_a_bare_tool_span_beside_raw_model_calls_belongs_to_their_turn() -> None
     assert turn.trace_ids == ("t1", "t2", "t3")
 
 
+def of_unrecorded_inputs(first: dict[str, Any]) -> list[SpanFacts]:
+    """Raw model calls and tools, each in a trace of its own, of which no instrumentation recorded a message."""
+    return [
+        model("t1", "m", session="s", start=1, end=2, **first),
+        tool("t2", "x", session="s", name="a", args={"x": 1}, start=3, end=4),
+        model("t3", "m", session="s", start=5, end=6),
+        model("t4", "m", session="s", start=7, end=8),
+    ]
+
+
+@pytest.mark.parametrize("asked", [{"unseen": True}, {"requests": (("a", {"x": 1}, "1"),)}])
+def test_a_model_that_asked_for_tools_is_called_again_with_what_they_returned(asked: dict[str, Any]) -> None:
+    """The finish reason tells that it asked; the model call after the answer begins the next turn."""
+    records = of_unrecorded_inputs(asked)
+    assert shape(records) == [[["a"], []]]
+    (session,) = assemble(records)
+    assert not any(turn.doubts for turn in session.turns)
+
+
+def test_a_turn_is_in_doubt_that_may_have_begun_with_results_of_tools() -> None:
+    (session,) = assemble(of_unrecorded_inputs({"silent": True}))
+    assert [[call.name for call in turn.calls] for turn in session.turns] == [["a"], [], []]
+    assert [{doubt.fact.value for doubt in turn.doubts} for turn in session.turns[:2]] == [{"turns"}, {"turns"}]
+
+
 def test_a_session_id_used_again_after_the_gap_is_a_second_run() -> None:
     records = [
         agent("t1", "r", session="s", start=0, end=10),

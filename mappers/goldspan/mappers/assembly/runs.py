@@ -301,6 +301,7 @@ def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
         return True
     goes_on = _are_tools_alone(turn, fragment) or _runs_what_was_asked(turn, fragment)
     goes_on = goes_on or (fragment.continues and not _is_told_again(turn, fragment))
+    goes_on = goes_on or (_is_told_unseen(turn, fragment) and _asked_before(turn))
     if not goes_on and not _says_nothing_new(turn, fragment):
         return False
     return any(span.model is not None for earlier in turn for span in earlier.spans) or _have_one_call(turn, fragment)
@@ -321,6 +322,22 @@ def _are_tools_alone(turn: list[Fragment], fragment: Fragment) -> bool:
 
 
 _ACTS = (Role.TOOL, Role.MODEL)
+
+
+def _is_told_unseen(turn: list[Fragment], fragment: Fragment) -> bool:
+    """Say whether a raw model call of which no input is recorded comes after a tool: it may be given its result."""
+    last = _last_act(turn) if all(one.agentless for one in (*turn, fragment)) else None
+    first = fragment.spans[0]
+    if last is None or last.role is not Role.TOOL or first.role is not Role.MODEL:  # the rest reads content
+        return False
+    unknown = first.model is None or first.model.new_user_message is None
+    return unknown and first.evidence.continues is None and first.evidence.users is None
+
+
+def _asked_before(turn: list[Fragment]) -> bool:
+    """Say whether the last model of a turn asked for tools, as its finish reason tells where nothing else does."""
+    last = next(_models_before(turn), None)
+    return last is not None and last.model is not None and bool(last.model.requests or last.model.unseen_requests)
 
 
 def _runs_what_was_asked(turn: list[Fragment], fragment: Fragment) -> bool:
@@ -373,7 +390,10 @@ def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
     if first is None or last is None or (with_agents and _have_one_agent(turn, later)):
         return None  # nobody reads what else it was told
     if not first.evidence.users:
-        return None
+        is_cut = _is_told_unseen(turn, later[0])
+        return (
+            Doubt("another_task", DoubtedFact.TURNS, (last.ref, first.ref), dialect=first.dialect) if is_cut else None
+        )
     before = [one.evidence for one in islice(_models_before(turn), MOST_BEFORE)]
     if _is_quoted(last, first):
         is_cut = True
