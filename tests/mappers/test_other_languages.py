@@ -69,6 +69,30 @@ def test_arguments_of_a_tool_of_traceloops_sdk(given: Any, expected: tuple[Captu
     assert (found.name, known(found)) == ("get_weather", expected)
 
 
+def test_messages_of_openllmetrys_package_for_go() -> None:
+    call = {"id": "call_1", "type": "function", "name": "get_weather", "arguments": json.dumps(PARIS)}
+    attributes = {
+        "llm.request.type": "chat",
+        "llm.request.model": "gpt-4o",
+        "llm.prompts.0.role": "user",
+        "llm.prompts.0.content": "Weather?",
+        "llm.prompts.1.role": "assistant",
+        "llm.prompts.1.content": "",
+        **{f"llm.prompts.1.tool_calls.0.{key}": value for key, value in call.items()},
+        "llm.prompts.2.role": "tool",
+        "llm.prompts.2.content": "sunny",
+        "llm.completions.0.role": "assistant",
+        "llm.completions.0.content": "",
+        **{f"llm.completions.0.tool_calls.0.{key}": value for key, value in call.items()},
+    }
+    model = read(attributes, scope_name="traceloop.tracer", name="openai.chat").model
+    assert model is not None
+    assert [(one.name, one.call_id, one.arguments.value) for one in model.requests] == [
+        ("get_weather", "call_1", PARIS)
+    ]
+    assert (model.new_user_message, model.unseen_requests) == (False, False)
+
+
 MESSAGE: dict[str, Any] = {"name": "get_weather", "tool_call_id": "call_1", "content": "sunny"}
 """What LangChain.js makes of a tool's result."""
 

@@ -127,9 +127,14 @@ OPENLLMETRY = DialectTable(
     output=(
         Source("gen_ai.output.messages"),
         Source(compute=flat_messages("gen_ai.completion.")),
+        Source(compute=flat_messages("llm.completions.")),  # as the package for Go writes them, and older ones did
         Source("crewai.crew.tasks_output", take=_crew_history),
     ),
-    input=(Source("gen_ai.input.messages"), Source(compute=flat_messages("gen_ai.prompt."))),
+    input=(
+        Source("gen_ai.input.messages"),
+        Source(compute=flat_messages("gen_ai.prompt.")),
+        Source(compute=flat_messages("llm.prompts.")),
+    ),
     user_text=(
         Source("traceloop.entity.input", take=value_parsing.first_of(value_parsing.only_text, _first_message)),
         Source("crewai.crew.tasks", take=value_parsing.text_at(0, "description")),
