@@ -220,6 +220,7 @@ def test_the_text_of_an_answer_is_known_in_every_shape(output: dict[str, Any]) -
     assert evidence(output).wrote == value_digest("A table, then a chair.")
     assert evidence({"any.output": json.dumps([ASKING])}).wrote == ""
     assert evidence({"any.output": "yes"}).wrote == "", "a user may say so, too"
+    assert evidence({"any.output": "HIDDEN:non-empty"}).wrote == "", "all that is hidden reads so"
 
 
 @pytest.mark.parametrize("key", ["system", "instructions", "config"])

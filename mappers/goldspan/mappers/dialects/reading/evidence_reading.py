@@ -324,7 +324,7 @@ def wrote_in(said: Iterable[Any]) -> str:
 
 
 def _answer_digest(wrote: str) -> str:
-    return value_digest(wrote) if len(wrote) >= _SHORTEST_ANSWER else ""
+    return value_digest(wrote) if len(wrote) >= _SHORTEST_ANSWER and not is_redacted(wrote) else ""
 
 
 def _answer_in(output: Any) -> str:
