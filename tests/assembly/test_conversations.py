@@ -403,6 +403,44 @@ def test_an_agent_that_is_known_to_be_the_same_goes_on() -> None:
         assert ["another_task" in {doubt.code for doubt in turn.doubts} for turn in session.turns] == [doubted] * 2
 
 
+TABLE = "A table for two, please"
+
+
+def beside_an_agent(start: float, end: float, system: str, told: str, *, turn: str = TABLE) -> list[SpanFacts]:
+    """One agent that calls a tool, and a run that asks for nothing, in traces of their own and with one name."""
+    names = ("one", 10, 20), ("other", start, end)
+    roots = [agent(name, "r", session="s", agent="chat", start=at, end=until) for name, at, until in names]
+    asking = task("m1", 10.5, AGENT, turn, trace="one", requests=ASKED).changed(parent_id="r")
+    writing = task("m2", start + 0.5, system, told, trace="other").changed(parent_id="r")
+    return [*roots, asking, tool("one", "f", "r", session="s", name="f", call_id="c1", start=13), writing]
+
+
+TITLE = f"Write a title for: {TABLE}"
+
+
+@pytest.mark.parametrize(("start", "end"), [(9, 12), (11, 12), (15, 25)])
+def test_what_runs_at_once_and_asks_for_nothing_is_no_turn(start: float, end: float) -> None:
+    """A program has a title written while its agent works."""
+    assert turns(beside_an_agent(start, end, "", TITLE)) == [["f"]]
+    assert len(turns(beside_an_agent(start, end, "", "What is the time?"))) == 2, "told something else"
+
+
+@pytest.mark.parametrize(
+    ("start", "system", "told", "doubted"),
+    [
+        (1, "Is it safe?", TABLE, True),
+        (30, "", TITLE, True),
+        (30, AGENT, TITLE, True),
+        (30, AGENT, "Thanks", False),
+    ],
+    ids=["a guard", "a title", "a title by the same agent", "the next message"],
+)
+def test_an_agent_that_asks_for_nothing_may_be_a_step(start: float, system: str, told: str, *, doubted: bool) -> None:
+    [session] = assemble(beside_an_agent(start, start + 2, system, told))
+    found = ["another_task" in {doubt.code for doubt in turn.doubts} for turn in session.turns]
+    assert found == [doubted] * 2
+
+
 def test_what_a_program_runs_between_two_turns_may_be_of_either() -> None:
     spans = [task("m1", 1, AGENT, "a"), tool("t", "f", "r", name="f", start=4), task("m2", 7, AGENT, "a", "b")]
     [session] = assemble([plain("t", "r", end=20), *spans])

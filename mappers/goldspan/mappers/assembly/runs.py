@@ -22,6 +22,7 @@ from goldspan.mappers.assembly.turn_fragments import (
     is_injected,
     is_told_again,
     is_told_by_program,
+    is_within,
     order_of,
     take_out,
 )
@@ -387,8 +388,10 @@ def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
     """
     first, last = _first_model(later[0]), next(_models_before(turn), None)
     with_agents = not all(one.agentless for one in (*turn, *later))
-    if first is None or last is None or (with_agents and _have_one_agent(turn, later)):
-        return None  # nobody reads what else it was told
+    if first is None or last is None:
+        return None
+    if with_agents and _have_one_agent(turn, later) and not _one_asks_for_nothing(turn, later):
+        return None
     if not first.evidence.users:
         is_cut = _is_told_unseen(turn, later[0])
         return (
@@ -398,12 +401,17 @@ def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
     if _is_quoted(last, first):
         is_cut = True
     elif with_agents:
-        is_cut = any(_is_told_with(first.evidence, one) for one in before)
+        is_cut = any(_is_told_with(first.evidence, one) for one in before) or _quotes_user(first, turn)
     elif (tool := _ran_after_answer(last, turn[-1].spans[-1])) is not None:
         is_cut = all(tool.name != request.name for one in before for request in one.requests)
     else:
         is_cut = _may_be_task_of(first, last, [one for one in before if one.users], later[0])
     return Doubt("another_task", DoubtedFact.TURNS, (last.ref, first.ref), dialect=first.dialect) if is_cut else None
+
+
+def _one_asks_for_nothing(turn: list[Fragment], later: list[Fragment]) -> bool:
+    """Say whether the models of just one of two turns ask for tools: the other may be a guard, or write a title."""
+    return all(map(_asks_for_nothing, turn)) is not all(map(_asks_for_nothing, later))
 
 
 def _have_one_agent(turn: list[Fragment], later: list[Fragment]) -> bool:
@@ -432,6 +440,17 @@ def _is_quoted(last: SpanFacts, first: SpanFacts) -> bool:
     if not (last.evidence.wrote and isinstance(answer, str) and isinstance(text, str)):
         return False
     return len(first.evidence.users or ()) == 1 and answer.strip() in text
+
+
+def _quotes_user(first: SpanFacts, turn: list[Fragment]) -> bool:
+    """Say whether one of two models is told one message only, with what the user said to the other in it."""
+    pairs = [pair for one in islice(_models_before(turn), MOST_BEFORE) for pair in ((first, one), (one, first))]
+    return any(
+        len(told.evidence.users or ()) == 1
+        and told.context.user_text != other.context.user_text
+        and is_within(told.context.user_text.value, other.context.user_text.value)
+        for told, other in pairs
+    )
 
 
 def _ran_after_answer(model: SpanFacts, end: SpanFacts) -> ToolFacts | None:
@@ -500,7 +519,18 @@ def _says_nothing_new(turn: list[Fragment], fragment: Fragment) -> bool:
     is_part = len(fragment.spans) == 1 or first.ref == fragment.root or fragment.root.trace_id == turn[-1].root.trace_id
     if is_part and fragment.agentless and all(earlier.agentless for earlier in turn) and is_injected(first, before):
         return True
-    return (first.ref == fragment.root or all(map(_is_model_call, turn))) and is_told_by_program(first, before)
+    is_alone = first.ref == fragment.root or all(map(_is_model_call, turn)) or _is_aside(turn, fragment)
+    return is_alone and is_told_by_program(first, before)
+
+
+def _is_aside(turn: list[Fragment], fragment: Fragment) -> bool:
+    """Say whether agents ran at once, one of which asked for nothing, as a writer of titles does."""
+    overlaps = fragment.start < max(one.end for one in turn)
+    return overlaps and (_asks_for_nothing(fragment) or all(map(_asks_for_nothing, turn)))
+
+
+def _asks_for_nothing(fragment: Fragment) -> bool:
+    return all(span.role is not Role.TOOL and not span.evidence.requests for span in fragment.spans)
 
 
 def _is_model_call(fragment: Fragment) -> bool:

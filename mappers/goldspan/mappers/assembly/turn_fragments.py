@@ -325,10 +325,10 @@ def _are_beside(one: SpanFacts, other: SpanFacts) -> bool:
     if one.evidence.requests and other.evidence.requests:
         return False
     told_before = set(one.evidence.users or ()) <= set(other.evidence.users or ())
-    return told_before or _is_within(one.context.user_text.raw, other.context.user_text.raw)
+    return told_before or is_within(one.context.user_text.raw, other.context.user_text.raw)
 
 
-def _is_within(one: object, other: object) -> bool:
+def is_within(one: object, other: object) -> bool:
     """Say whether of two texts one holds the other: they are equal, or it is a transcript, or a task around it."""
     if not isinstance(one, str) or not isinstance(other, str):
         return False
