@@ -265,6 +265,13 @@ def test_results_tell_by_their_place_which_request_failed(
     assert [call.error is not None for call in found] == failed
 
 
+def test_a_log_of_an_answer_that_takes_no_time_is_not_given_its_own_results() -> None:
+    shown = SpanEvidence(results=(ResultEvidence("1", failed=True),), continues=True)
+    log = model("t", "n", "root", requests=(("f", {}, "2"),), answered={"1": True}, start=3, end=3, evidence=shown)
+    found = calls(asking("m", 1, ("f", {}, "1")), log, asking("o", 5, answered={"2": False}))
+    assert [call.error for call in found] == ["error", None]
+
+
 def test_what_a_provider_ran_itself_failed_where_its_output_says_so() -> None:
     asked = asking("m", 1, ("f", {}, "1"), ("g", {}, "2"))
     assert asked.model is not None
@@ -310,6 +317,9 @@ class TestPseudoCalls:
             ({}, None, '{"output": {"lg_name": "Command", "goto": ["booking_agent"]}}', []),
             ({}, None, "Transferred to Booking_Agent, adopting the role of Booking_Agent immediately.", []),
             ({}, None, "Transferred to booking_agent", ["transfer_to_booking_agent"]),
+            ({}, None, "Successfully transferred to booking_agent", []),
+            ({}, None, "Successfully transferred to billing", ["transfer_to_booking_agent"]),
+            ({}, None, "Command(graph='__parent__', update={'messages': []}, goto='booking_agent')", []),
             ({}, None, "ok", ["transfer_to_booking_agent"]),
             ({}, "cashier", '{"queue": 3}', ["transfer_to_booking_agent"]),
             ({"why": "x"}, "Booking agent", "ok", ["transfer_to_booking_agent"]),

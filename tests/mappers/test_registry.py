@@ -235,6 +235,16 @@ def test_what_is_handed_on_is_no_call_of_its_own(name: str, attributes: dict[str
         assert tool.pseudo is pseudo
 
 
+@pytest.mark.parametrize(("to", "pseudo"), [("booking_agent", True), ("clerk", False)])
+def test_a_hand_off_is_told_by_its_result_before_that_is_left_out(to: str, pseudo: bool) -> None:
+    called = {"gen_ai.tool.name": "transfer_to_booking_agent", "gen_ai.tool.call.arguments": "{}"}
+    span = Span({**TOOL, **called, "gen_ai.tool.call.result": json.dumps({"goto": to})})
+    for content in (True, False):
+        tool = DialectRegistry().read(span, content=content).tool
+        assert tool is not None
+        assert tool.pseudo is pseudo
+
+
 @pytest.mark.parametrize("nobody", ["null", "None", "undefined", "unknown"])
 def test_a_null_written_as_text_is_no_session(nobody: str) -> None:
     assert read({"group_id": nobody, "session.id": "s-1"}).session_keys == (("session.id", "s-1"),)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_typ
 from msgspec import Struct
 from msgspec.structs import replace
 
+from goldspan.mappers.assembly.framework_tools import says_handed_over
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.carrying_keys import OWN_RESULTS, tool_in
 from goldspan.mappers.dialects.reading.dialect_table import DialectTable
@@ -366,6 +367,8 @@ class DialectRegistry:
         ]
         dialect, first, session_keys, turn_id = merge_readings(readings)
         tool, end = first.tool, view.end
+        if tool is not None and says_handed_over(tool):
+            tool = replace(tool, pseudo=True)
         if tool is not None and not content and tool.result is not NO_CONTENT:
             tool = replace(tool, result=NO_CONTENT)
         run_id, join_attributes, resource = self._surroundings(view, plan)

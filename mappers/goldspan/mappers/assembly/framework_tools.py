@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from goldspan.mappers.span_facts import Role, SpanFacts
+from goldspan.mappers.span_facts import Role, SpanFacts, ToolFacts
 from goldspan.scoring.json_values import is_mapping, is_sequence
-from goldspan.scoring.sessions import Capture, ToolCall
+from goldspan.scoring.sessions import Capture, Content, ToolCall
 
 PSEUDO_TOOLS: frozenset[str] = frozenset(
     {
@@ -60,12 +60,34 @@ def _handed_over(call: ToolCall, spans: Iterable[SpanFacts]) -> bool:
     """
     if not call.name.startswith(HAND_OFFS) or call.arguments:
         return False
-    result = call.result.value
+    return _is_named(call.name, [*_agents(spans), *_agents_in(call.result)])
+
+
+def says_handed_over(tool: ToolFacts) -> bool:
+    """Say the same of a tool by its result alone: it is read before it may be left out, since it is large."""
+    is_like_one = tool.name.startswith(HAND_OFFS) and not tool.arguments.raw
+    return is_like_one and _is_named(tool.name, _agents_in(tool.result))
+
+
+def _is_named(hand_off: str, agents: Iterable[object]) -> bool:
+    return hand_off.partition("_to_")[2] in [re.sub(r"\W", "_", one.lower()) for one in agents if isinstance(one, str)]
+
+
+def _agents_in(content: Content) -> list[object]:
+    """Return what may be the names of agents in the result of a hand-off."""
+    result = content.value
     if is_mapping(result) and is_mapping(output := result.get("output")):  # LangChain.js wraps it
         result = output
-    named: list[object] = [*_agents(spans)]
-    if isinstance(result, str):  # AutoGen's words
-        named += re.findall(r"^Transferred to \S+, adopting the role of (\S+) immediately", result)
+    if isinstance(result, str):
+        return [name for said in _IN_WORDS for name in said.findall(result)]
+    named: list[object] = []
     for value in result.values() if is_mapping(result) else ():
         named += value if is_sequence(value) else [value]
-    return call.name.partition("_to_")[2] in [re.sub(r"\W", "_", one.lower()) for one in named if isinstance(one, str)]
+    return named
+
+
+_IN_WORDS = (
+    re.compile(r"^Transferred to \S+, adopting the role of (\S+) immediately"),  # AutoGen's
+    re.compile(r"^Successfully transferred to (\S+?)\.?$"),  # what LangGraph tells the model
+    re.compile(r"^Command\(.*\bgoto='([^']+)'\)$", re.DOTALL),  # the repr of LangGraph's result
+)
