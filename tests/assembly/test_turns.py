@@ -10,6 +10,7 @@ from goldspan.mappers.assembly import assemble
 from goldspan.mappers.assembly.runs import AssemblySettings
 from goldspan.mappers.span_facts import ContextFacts, RequestEvidence, ResultEvidence, SpanEvidence, SpanFacts
 from goldspan.scoring.errors import Problem
+from goldspan.scoring.sessions import NO_CONTENT
 from rigs.span_facts import SECOND, agent, captured, model, plain, tool
 
 HOUR = 3600
@@ -28,6 +29,22 @@ def test_the_outermost_agent_is_the_turn() -> None:
         tool("t", "t2", "inner", name="search", start=3),
     ]
     assert shape(records) == [[["ask_expert", "search"]]]
+
+
+@pytest.mark.parametrize(("heard", "turns"), [("book", [["f"]]), ("hello", [[], ["f"]]), (None, [[], ["f"]])])
+def test_an_agent_under_which_nothing_ran_is_a_step_beside_one_that_was_told_the_same(
+    heard: str | None, turns: list[list[str]]
+) -> None:
+    router, worker = (
+        ContextFacts(NO_CONTENT if text is None else captured(text)) for text in (heard, heard and "book")
+    )
+    records = [
+        plain("t", "graph", end=9),
+        agent("t", "router", "graph", start=1, end=2, context=router),
+        agent("t", "worker", "graph", start=3, end=8, context=worker),
+        tool("t", "f", "worker", start=4, end=5),
+    ]
+    assert shape(records) == [turns]
 
 
 def test_without_an_agent_the_local_root_is_the_turn() -> None:

@@ -661,6 +661,7 @@ def _nameless_error(ask: _ModelRequest, later: Sequence[SpanFacts], executions: 
     if ask.request.failed:
         return "error"
     model, following = ask.model, bisect_left(later, ask.model.end, key=attrgetter("start"))
+    following += later[following : following + 1] == [model]  # a log of an answer ends when it begins
     if model.model is None or following == len(later):
         return None
     results, requests = later[following].evidence.results, model.model.requests

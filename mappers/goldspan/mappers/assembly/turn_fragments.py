@@ -208,9 +208,23 @@ def _spans_by_turn_root(
         for span in spans:
             before = [agent for agent in agents if agent.start <= span.start] or agents[:1]
             under_agent[before[-1].span_id].append(span)
+    for agents in agents_of_top.values():
+        _leave_out_steps(agents, under_agent)
     for spans in under_agent.values():
         spans.sort(key=time_order)
     return under_agent
+
+
+def _leave_out_steps(agents: Sequence[SpanFacts], under_agent: dict[str, list[SpanFacts]]) -> None:
+    """Leave out agents under which nothing ran, beside one that was told the same: steps, such as a graph's router."""
+    steps = [one for one in agents if all(span.role is Role.AGENT for span in under_agent[one.span_id])]
+    if not steps or len(steps) == len(agents):
+        return
+    idle = {one.span_id for one in steps}
+    told = {str(one.context.user_text.raw) for one in agents if one.span_id not in idle}
+    for one in steps:
+        if one.context.user_text.raw is not None and str(one.context.user_text.raw) in told:
+            del under_agent[one.span_id]
 
 
 def _may_be_of_turn(span: SpanFacts) -> bool:
