@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from goldspan.mappers.assembly import assemble
 from goldspan.mappers.span_facts import (
-    ContextFacts,
     LogFacts,
     ModelFacts,
     ResultEvidence,
@@ -68,8 +67,8 @@ class TestRequestsAndExecutions:
         assert session.turns[0].calls_visible
 
     def test_an_answer_in_words_asked_for_nothing_that_a_later_input_repeats(self) -> None:
-        said = ContextFacts(answer=captured("It is sunny."))
-        records = [asking("m", 1, context=said), asking("n", 3, repeated=(("f", {"x": 1}, "c1"),))]
+        said = SpanEvidence(speaks=True)
+        records = [asking("m", 1, evidence=said), asking("n", 3, repeated=(("f", {"x": 1}, "c1"),))]
         assert calls(*records) == ()
 
     def test_what_was_asked_for_and_is_repeated_is_one_call(self) -> None:

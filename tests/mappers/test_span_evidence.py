@@ -221,6 +221,7 @@ def test_the_text_of_an_answer_is_known_in_every_shape(output: dict[str, Any]) -
     assert evidence({"any.output": json.dumps([ASKING])}).wrote == ""
     assert evidence({"any.output": "yes"}).wrote == "", "a user may say so, too"
     assert evidence({"any.output": "HIDDEN:non-empty"}).wrote == "", "all that is hidden reads so"
+    assert [evidence({"any.output": text}).speaks for text in ("yes", "", json.dumps([ASKING]))] == [True, False, False]
 
 
 @pytest.mark.parametrize("key", ["system", "instructions", "config"])

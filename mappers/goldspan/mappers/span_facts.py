@@ -236,6 +236,8 @@ class SpanEvidence(Struct, frozen=True, gc=False, omit_defaults=True):
     """Its input ends with a text in the user's name where results are awaited, and nothing says which it is."""
     with_arguments: tuple[str, ...] = ()
     """The ids of the calls with arguments that its input repeats as the model's last request."""
+    speaks: bool = False
+    """Its output is a text, however short, and no request."""
 
 
 NO_EVIDENCE = SpanEvidence()

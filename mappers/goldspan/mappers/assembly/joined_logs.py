@@ -88,7 +88,8 @@ def _evidence(span: SpanFacts, model: ModelFacts, records: Sequence[LogFacts]) -
     answered = sorted((model.answered or {}).items())
     results = tuple(ResultEvidence(call_id, failed=failed or None) for call_id, failed in answered)
     wrote = "" if requests else first_known(log.wrote for log in records) or own.wrote
-    said = replace(own, requests=requests, results=results, answers=bool(requests or wrote), wrote=wrote)
+    says = {"answers": bool(requests or wrote), "wrote": wrote, "speaks": bool(wrote)}
+    said = replace(own, requests=requests, results=results, **says)
     return _with_input(said, model.new_user_message, records)
 
 

@@ -280,7 +280,7 @@ def _model(span: SpanFacts) -> ModelFacts:
 
 def _answers_nothing(span: SpanFacts) -> bool:
     """Say whether neither a text nor a request of a model's answer can be read."""
-    return not _model(span).requests and not span.context.answer.value
+    return not _model(span).requests and not span.evidence.speaks
 
 
 # Which tool calls of a turn ran in parallel (R8).

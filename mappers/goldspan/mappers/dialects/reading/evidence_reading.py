@@ -209,6 +209,7 @@ def _evidence_of_model(span: SpanView, *, given: bool) -> SpanEvidence:
         sessions=tuple(sessions),
         may_be_user=ended.may_be_user,
         with_arguments=ended.with_arguments,
+        speaks=bool(wrote),
     )
 
 
