@@ -58,6 +58,7 @@ GOOGLE = {
 PARTS = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": PARIS}]}]
 CHOICES = {
     "OpenAI": {"index": 0, "message": {"role": "assistant", "tool_calls": [OPENAI]}},
+    "AWS in Java": {"index": "0", "toolCalls": [{"name": "get_weather", "arguments": TEXT, "id": "c1"}]},
     "a dump with nulls": {"message": {"role": None, "content": None, "tool_calls": [OPENAI]}},
     "Vertex: calls beside the message": {"message": {"role": "model", "content": {}}, "tool_calls": [OPENAI]},
     "Bedrock: arguments as an object": {

@@ -157,8 +157,9 @@ _NO_MESSAGES = frozenset(
 """Keys of envelopes under which there are settings."""
 _CONTENT_KEYS = ("parts", "content", "contents")
 _PARTS_KEYS = (*_CONTENT_KEYS, "_content", "blocks")
-_CALL_KEYS = ("tool_calls", "toolCalls", "toolExecutionRequests")
-_SAYING = frozenset({*_CONTENT_KEYS, *_CALL_KEYS, "text", "function_call", "_content", "blocks", "finish_reason"})
+CALL_KEYS = ("tool_calls", "toolCalls", "toolExecutionRequests")
+"""What stands beside a message's content where it asks for tools."""
+_SAYING = frozenset({*_CONTENT_KEYS, *CALL_KEYS, "text", "function_call", "_content", "blocks", "finish_reason"})
 
 
 def raw_messages(value: object) -> Iterator[Mapping[str, Any]]:
@@ -402,7 +403,7 @@ _WRAPPERS = {
     **dict.fromkeys(("tool_call_result", "toolResponse", "tool_result"), _ANSWER),
 }
 _WRAPPER_KEYS = frozenset(_WRAPPERS)
-_CALLS = frozenset(_CALL_KEYS)
+_CALLS = frozenset(CALL_KEYS)
 _NAMES = ("name", "toolName", "tool_name", "tool.name")
 _ARGUMENTS = ("arguments", "input", "args", "tool_kwargs", "tool.args")
 _ANSWERED = ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId")  # how a message names the call that it answers
@@ -466,11 +467,11 @@ def _read_requests(parts: Iterable[Mapping[str, Any]]) -> tuple[MessageRequest, 
     return tuple([request for part in parts if (request := _request(part)) is not None])
 
 
-_LISTING = frozenset({*_CALL_KEYS, "additional_kwargs"})
+_LISTING = frozenset({*CALL_KEYS, "additional_kwargs"})
 
 
 def _listed_calls(message: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    calls = read_value(next(filter(None, map(message.get, _CALL_KEYS)), None))
+    calls = read_value(next(filter(None, map(message.get, CALL_KEYS)), None))
     if not calls and is_mapping(more := message.get("additional_kwargs")):
         calls = more.get("tool_calls")
     return filter(is_mapping, map(read_value, calls)) if is_sequence(calls) else ()

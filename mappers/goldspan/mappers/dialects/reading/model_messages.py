@@ -27,6 +27,7 @@ from goldspan.mappers.span_facts import ToolRequest
 from goldspan.mappers.spans import EventView, SpanView
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence, read_value
 from goldspan.scoring.messages import (
+    CALL_KEYS,
     UNWRITTEN,
     Message,
     MessageRequest,
@@ -118,7 +119,8 @@ def event_message(event: EventView) -> Mapping[str, Any]:
         message = {"role": role, **{key: value for key, value in content.items() if value is not None}}
     else:
         message = {"role": role, "content": content if content is not None else ""}
-    if "tool_calls" not in message and (calls := read_value(held.get("tool_calls"))):
+    calls = read_value(next(filter(None, map(held.get, CALL_KEYS)), None))
+    if calls and message.keys().isdisjoint(CALL_KEYS):
         message["tool_calls"] = calls
     if role == "tool" and isinstance(call_id := held.get("id"), str):
         message["tool_call_id"] = call_id
