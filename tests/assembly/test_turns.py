@@ -324,6 +324,27 @@ def test_a_bare_tool_span_beside_raw_model_calls_belongs_to_their_turn() -> None
     assert turn.trace_ids == ("t1", "t2", "t3")
 
 
+@pytest.mark.parametrize(("end", "turns"), [(4, [["a"]]), (12, [[], ["a"]])])
+def test_tools_in_traces_of_their_own_are_of_the_agent_during_which_they_ran(end: int, turns: list[list[str]]) -> None:
+    """A queue or an MCP client may begin a trace for each tool, linked to the model's at most."""
+    records = [
+        agent("t1", "agent", session="s", start=1, end=9),
+        model("t1", "m1", "agent", unseen=True, start=1, end=2),
+        model("t1", "m2", "agent", start=5, end=6),
+        tool("t2", "x", session="s", name="a", args={"x": 1}, start=3, end=end),
+    ]
+    assert shape(records) == [turns]
+
+
+def test_a_tool_beside_an_agent_that_has_tools_is_none_of_its_own() -> None:
+    records = [
+        agent("t1", "agent", session="s", start=1, end=9),
+        tool("t1", "y", "agent", name="b", start=2, end=4),
+        tool("t2", "x", session="s", name="a", args={"x": 1}, start=3, end=4),
+    ]
+    assert shape(records) == [[["b"], ["a"]]]
+
+
 def of_unrecorded_inputs(first: dict[str, Any]) -> list[SpanFacts]:
     """Raw model calls and tools, each in a trace of its own, of which no instrumentation recorded a message."""
     return [
