@@ -364,6 +364,12 @@ def test_a_model_that_asked_for_tools_is_called_again_with_what_they_returned(as
     assert not any(turn.doubts for turn in session.turns)
 
 
+def test_a_model_that_no_table_reads_goes_on_where_its_input_ends_with_results() -> None:
+    told = SpanEvidence(results=(ResultEvidence("1"),), continues=True, answers=True)
+    first, ran, second, later = of_unrecorded_inputs({"requests": (("a", {"x": 1}, "1"),)})
+    assert shape([first, ran, second.changed(evidence=told), later]) == [[["a"], []]]
+
+
 def test_a_turn_is_in_doubt_that_may_have_begun_with_results_of_tools() -> None:
     (session,) = assemble(of_unrecorded_inputs({"silent": True}))
     assert [[call.name for call in turn.calls] for turn in session.turns] == [["a"], [], []]

@@ -326,13 +326,14 @@ _ACTS = (Role.TOOL, Role.MODEL)
 
 
 def _is_told_unseen(turn: list[Fragment], fragment: Fragment) -> bool:
-    """Say whether a raw model call of which no input is recorded comes after a tool: it may be given its result."""
+    """Say whether a raw model call comes after a tool, and no table reads what it was told: it may be the result."""
     last = _last_act(turn) if all(one.agentless for one in (*turn, fragment)) else None
     first = fragment.spans[0]
     if last is None or last.role is not Role.TOOL or first.role is not Role.MODEL:  # the rest reads content
         return False
-    unknown = first.model is None or first.model.new_user_message is None
-    return unknown and first.evidence.continues is None and first.evidence.users is None
+    if first.model is not None and first.model.new_user_message is not None:
+        return False
+    return first.evidence.continues is not False and first.evidence.users is None
 
 
 def _asked_before(turn: list[Fragment]) -> bool:
