@@ -10,11 +10,31 @@ import pytest
 
 from conformance import recordings
 from conformance.known_gaps import or_known_gap
+from conformance.transformations import REGISTRY
+from goldspan.mappers.assembly import assemble
+from goldspan.mappers.readers.files import views
+from goldspan.scoring.sessions import ToolCall
 
 
 @pytest.mark.parametrize("name", or_known_gap(recordings.NAMES, strict=True))
 def test_recording_is_read_right(name: str) -> None:
     assert recordings.read(name).wrong == []
+
+
+def read_of(name: str, *, content: bool) -> list[Any]:
+    def of_call(call: ToolCall) -> tuple[Any, ...]:
+        return call.name, call.arguments, call.capture, call.error, call.requested, call.rejected, call.batch
+
+    facts = REGISTRY.facts(views(recordings.files_of(name), lambda problem: None), content=content)
+    turns = ((session.id, turn) for session in assemble(facts) for turn in session.turns)
+    return [(name, turn.doubts, turn.calls_visible, list(map(of_call, turn.calls))) for name, turn in turns]
+
+
+@pytest.mark.every_recording
+@pytest.mark.parametrize("name", recordings.NAMES)
+def test_it_is_read_alike_where_texts_and_results_are_not_kept(name: str) -> None:
+    """As a door reads it that judges nothing but calls: what decides about these is never the text itself."""
+    assert read_of(name, content=False) == read_of(name, content=True)
 
 
 @pytest.mark.parametrize(

@@ -561,14 +561,18 @@ def joined_model(models: Sequence[ModelFacts]) -> ModelFacts:
     return ModelFacts(
         requests,
         first_known(model.answered for model in models),
-        next((model.new_user_message for model in models if model.new_user_message is not None), None),
+        next(filter(_is_told, (model.new_user_message for model in models)), None),
         not requests and any(model.unseen_requests for model in models),
-        user_messages=next((model.user_messages for model in models if model.user_messages is not None), None),
+        user_messages=next(filter(_is_told, (model.user_messages for model in models)), None),
         silent=all(model.silent for model in models),
         without_output=not requests and any(model.without_output for model in models),
         response_id=first_known(model.response_id for model in models),
         repeated=first_known(model.repeated for model in models) or (),
     )
+
+
+def _is_told(value: object) -> bool:
+    return value is not None
 
 
 def joined_context(contexts: Sequence[ContextFacts]) -> ContextFacts:

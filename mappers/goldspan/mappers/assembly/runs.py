@@ -472,9 +472,7 @@ def _may_be_task_of(first: SpanFacts, last: SpanFacts, told: Sequence[SpanEviden
 
 
 def _ran_within(turn: list[Fragment], fragment: Fragment) -> bool:
-    if _is_lone(fragment) and any(one.agentless and _encloses(fragment, one) for one in turn):
-        return True
-    if _has_tools_alone(fragment) and any(_has_no_tools(one) and _encloses(one, fragment) for one in turn):
+    if any(_are_agent_and_tools(one, fragment) for one in turn):
         return True
     may_be_part = fragment.agentless or _is_lone(fragment)
     around = [one for one in turn if may_be_part or one.root.trace_id == fragment.root.trace_id]
@@ -494,13 +492,13 @@ def _goes_on_beside(turn: list[Fragment], fragment: Fragment) -> bool:
     return bool(last.evidence != NO_EVIDENCE if first is None else first.evidence.continues)
 
 
-def _has_tools_alone(fragment: Fragment) -> bool:
-    """Say whether it is tools and nothing else, whose trace may be linked to their agent's."""
-    return fragment.agentless and all(span.role is Role.TOOL for span in fragment.spans)
-
-
-def _has_no_tools(fragment: Fragment) -> bool:
-    return not fragment.agentless and all(span.role is not Role.TOOL for span in fragment.spans)
+def _are_agent_and_tools(one: Fragment, fragment: Fragment) -> bool:
+    """Say whether the second is an agent around what the first has, or its tools alone, in a trace of their own."""
+    if _is_lone(fragment) and one.agentless:
+        return _encloses(fragment, one)
+    are_tools = fragment.agentless and all(span.role is Role.TOOL for span in fragment.spans)
+    has_none = not one.agentless and all(span.role is not Role.TOOL for span in one.spans)
+    return are_tools and has_none and _encloses(one, fragment)
 
 
 def _is_lone(fragment: Fragment) -> bool:

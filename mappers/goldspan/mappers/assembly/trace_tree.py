@@ -252,35 +252,32 @@ def with_repeated_requests(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Seque
 
     What the input of an agent's first model call repeats was asked for before these spans.
     """
-    models = [span for span in spans if span.role is Role.MODEL and span.model is not None]
+    models = [span for span in spans if span.role is Role.MODEL]
+    if not any(_model(span).repeated for span in models):
+        return spans
     known = {one.call_id for span in models for one in _model(span).requests}
     before: dict[SpanRef | None, SpanFacts] = {}
     found: dict[SpanRef, SpanFacts] = {}
-    for span in models if any(_model(span).repeated for span in models) else ():
+    for span in models:
         runner = runner_of(span, tree_of(span))
         earlier = before.get(runner)
         before[runner] = span
         asked = [one for one in _model(span).repeated if one.call_id not in known]
         known.update(one.call_id for one in asked)
-        if (
-            earlier is not None
-            and asked
-            and earlier.span_id
-            and earlier.end <= span.start
-            and _answers_nothing(earlier)
-        ):
+        if earlier is not None and asked and _may_have_asked_before(earlier, span):
             asking = replace(_model(earlier), requests=tuple(asked), unseen_requests=False, silent=False, untold=False)
             found[earlier.ref] = earlier.changed(model=asking, evidence=replace(earlier.evidence, requests=()))
-    return [found.get(span.ref, span) for span in spans] if found else spans
+    return [found.get(span.ref, span) for span in spans]
 
 
 def _model(span: SpanFacts) -> ModelFacts:
     return ModelFacts() if span.model is None else span.model
 
 
-def _answers_nothing(span: SpanFacts) -> bool:
-    """Say whether neither a text nor a request of a model's answer can be read."""
-    return not _model(span).requests and not span.evidence.speaks
+def _may_have_asked_before(model: SpanFacts, later: SpanFacts) -> bool:
+    """Say whether neither a text nor a request of a model's answer can be read, and it ended before another began."""
+    answers_nothing = not _model(model).requests and not model.evidence.speaks
+    return bool(model.span_id) and model.end <= later.start and answers_nothing
 
 
 # Which tool calls of a turn ran in parallel (R8).
