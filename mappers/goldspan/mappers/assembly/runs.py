@@ -39,6 +39,7 @@ from goldspan.mappers.span_facts import (
     first_known,
 )
 from goldspan.scoring.sessions import (
+    Content,
     Doubt,
     DoubtedFact,
     Session,
@@ -393,16 +394,13 @@ def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
         return None
     if with_agents and _have_one_agent(turn, later) and not _one_asks_for_nothing(turn, later):
         return None
+    before = [one.evidence for one in islice(_models_before(turn), MOST_BEFORE)]
     if not first.evidence.users:
         is_cut = _is_told_unseen(turn, later[0])
-        return (
-            Doubt("another_task", DoubtedFact.TURNS, (last.ref, first.ref), dialect=first.dialect) if is_cut else None
-        )
-    before = [one.evidence for one in islice(_models_before(turn), MOST_BEFORE)]
-    if _is_quoted(last, first):
+    elif _is_quoted(last, first):
         is_cut = True
     elif with_agents:
-        is_cut = any(_is_told_with(first.evidence, one) for one in before) or _quotes_user(first, turn)
+        is_cut = any(_is_told_with(first.evidence, one) for one in before) or _quotes_user(turn, later[0])
     elif (tool := _ran_after_answer(last, turn[-1].spans[-1])) is not None:
         is_cut = all(tool.name != request.name for one in before for request in one.requests)
     else:
@@ -443,15 +441,20 @@ def _is_quoted(last: SpanFacts, first: SpanFacts) -> bool:
     return len(first.evidence.users or ()) == 1 and answer.strip() in text
 
 
-def _quotes_user(first: SpanFacts, turn: list[Fragment]) -> bool:
-    """Say whether one of two models is told one message only, with what the user said to the other in it."""
-    pairs = [pair for one in islice(_models_before(turn), MOST_BEFORE) for pair in ((first, one), (one, first))]
-    return any(
-        len(told.evidence.users or ()) == 1
-        and told.context.user_text != other.context.user_text
-        and is_within(told.context.user_text.value, other.context.user_text.value)
-        for told, other in pairs
-    )
+def _quotes_user(turn: list[Fragment], later: Fragment) -> bool:
+    """Say whether one of two runs is told one message only, with what the user said to the other in it."""
+    text = _user_text(later)
+    quoting = [one for one in turn[-MOST_BEFORE:] if _is_told_once(one) or _is_told_once(later)]
+    return any(other != text and is_within(text.value, other.value) for other in map(_user_text, quoting))
+
+
+def _user_text(fragment: Fragment) -> Content:  # of its texts this one alone goes to other processes
+    return first_captured(one.context.user_text for one in (fragment.root_span, *fragment.spans) if one is not None)
+
+
+def _is_told_once(fragment: Fragment) -> bool:
+    first = _first_model(fragment)
+    return first is not None and len(first.evidence.users or ()) == 1
 
 
 def _ran_after_answer(model: SpanFacts, end: SpanFacts) -> ToolFacts | None:
@@ -540,7 +543,9 @@ def _is_aside(turn: list[Fragment], fragment: Fragment) -> bool:
 
 
 def _asks_for_nothing(fragment: Fragment) -> bool:
-    return all(span.role is not Role.TOOL and not span.evidence.requests for span in fragment.spans)
+    if any(span.role is Role.TOOL for span in fragment.spans):  # the rest reads content
+        return False
+    return not any(span.evidence.requests for span in fragment.spans)
 
 
 def _is_model_call(fragment: Fragment) -> bool:
