@@ -370,7 +370,7 @@ def _taken_contents(fragment: Fragment) -> tuple[Content, ...]:
     root = [fragment.root_span.context] if fragment.root_span is not None else []
     own = [span.context for span in fragment.spans]
     return (
-        first_captured(one.user_text for one in [*root, *own]),
+        fragment.user_text,
         first_captured(one.answer for one in [*root, *reversed(own)]),
         first_captured(one.messages for one in [*reversed(own), *root]),
     )

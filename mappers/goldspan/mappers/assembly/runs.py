@@ -39,7 +39,6 @@ from goldspan.mappers.span_facts import (
     first_known,
 )
 from goldspan.scoring.sessions import (
-    Content,
     Doubt,
     DoubtedFact,
     Session,
@@ -443,13 +442,9 @@ def _is_quoted(last: SpanFacts, first: SpanFacts) -> bool:
 
 def _quotes_user(turn: list[Fragment], later: Fragment) -> bool:
     """Say whether one of two runs is told one message only, with what the user said to the other in it."""
-    text = _user_text(later)
-    quoting = [one for one in turn[-MOST_BEFORE:] if _is_told_once(one) or _is_told_once(later)]
-    return any(other != text and is_within(text.value, other.value) for other in map(_user_text, quoting))
-
-
-def _user_text(fragment: Fragment) -> Content:  # of its texts this one alone goes to other processes
-    return first_captured(one.context.user_text for one in (fragment.root_span, *fragment.spans) if one is not None)
+    text = later.user_text
+    quoting = [one.user_text for one in turn[-MOST_BEFORE:] if _is_told_once(one) or _is_told_once(later)]
+    return any(other != text and is_within(text.value, other.value) for other in quoting)
 
 
 def _is_told_once(fragment: Fragment) -> bool:
@@ -533,7 +528,14 @@ def _says_nothing_new(turn: list[Fragment], fragment: Fragment) -> bool:
     if is_part and fragment.agentless and all(earlier.agentless for earlier in turn) and is_injected(first, before):
         return True
     is_alone = first.ref == fragment.root or all(map(_is_model_call, turn)) or _is_aside(turn, fragment)
-    return is_alone and is_told_by_program(first, before)
+    if not is_alone:
+        return False
+    told = (_with_text(span, one) for one in reversed(turn) for span in reversed(one.spans) if span.role is Role.MODEL)
+    return is_told_by_program(_with_text(first, fragment), list(islice(told, MOST_BEFORE)))
+
+
+def _with_text(span: SpanFacts, fragment: Fragment) -> SpanFacts:
+    return span.changed(context=ContextFacts(fragment.user_text))
 
 
 def _is_aside(turn: list[Fragment], fragment: Fragment) -> bool:

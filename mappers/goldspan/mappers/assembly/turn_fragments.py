@@ -16,9 +16,9 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order, two_outermost_agents
-from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts, first_known
+from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts, first_captured, first_known
 from goldspan.scoring.json_values import is_mapping
-from goldspan.scoring.sessions import SpanRef
+from goldspan.scoring.sessions import Content, SpanRef
 
 
 class Fragment(Struct, frozen=True, gc=False, eq=False):
@@ -65,6 +65,11 @@ class Fragment(Struct, frozen=True, gc=False, eq=False):
         ):
             first = outer
         return first is not None and first.model is not None and first.model.new_user_message is False
+
+    @property
+    def user_text(self) -> Content:
+        """What the user said: of all copies the one that goes to other processes."""
+        return first_captured(one.context.user_text for one in (self.root_span, *self.spans) if one is not None)
 
     @property
     def order(self) -> tuple[int, int, str, str]:
