@@ -528,14 +528,13 @@ def _says_nothing_new(turn: list[Fragment], fragment: Fragment) -> bool:
     if is_part and fragment.agentless and all(earlier.agentless for earlier in turn) and is_injected(first, before):
         return True
     is_alone = first.ref == fragment.root or all(map(_is_model_call, turn)) or _is_aside(turn, fragment)
-    if not is_alone:
-        return False
-    told = (_with_text(span, one) for one in reversed(turn) for span in reversed(one.spans) if span.role is Role.MODEL)
-    return is_told_by_program(_with_text(first, fragment), list(islice(told, MOST_BEFORE)))
+    first = first.changed(context=ContextFacts(fragment.user_text)) if is_alone else first
+    return is_alone and is_told_by_program(first, _models_told(turn))
 
 
-def _with_text(span: SpanFacts, fragment: Fragment) -> SpanFacts:
-    return span.changed(context=ContextFacts(fragment.user_text))
+def _models_told(turn: list[Fragment]) -> list[SpanFacts]:
+    models = ((span, one) for one in reversed(turn) for span in reversed(one.spans) if span.role is Role.MODEL)
+    return [span.changed(context=ContextFacts(one.user_text)) for span, one in islice(models, MOST_BEFORE)]
 
 
 def _is_aside(turn: list[Fragment], fragment: Fragment) -> bool:
