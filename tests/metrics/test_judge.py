@@ -625,7 +625,7 @@ def test_sessions_are_judged_at_the_same_time(
 ) -> None:
     options = {"model": "scripted", "base_url": server.url, "concurrency": 8}
     (tmp_path / "judge.json").write_text(json.dumps(options))
-    server.answer = lambda body: Response('{"score": "Yes"}', delay=0.5)
+    server.answer = lambda body: Response('{"score": "Yes"}', delay=0.1, at_once=8)
     traces = [EXAMPLES / f"traces/{name}.otlp.json" for name in ("langchain", "strands", "google-adk")]
     result = runner(tmp_path, monkeypatch)("score", *traces, "--judge", "judge.json", "--format", "json")
     judged = [

@@ -24,6 +24,8 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes | None = None
     delay: float = 0.0
+    at_once: int = 0
+    """It waits until so many requests were open at the same time, ten seconds at most."""
 
     def data(self) -> bytes:
         if self.body is not None:
@@ -76,6 +78,9 @@ def model_server() -> Generator[ModelServer]:
                 found.headers.append(dict(self.headers))
                 response = found.answer(body)
             try:
+                end = time.monotonic() + 10.0
+                while found.most_at_once < response.at_once and time.monotonic() < end:
+                    time.sleep(0.005)
                 time.sleep(response.delay)
                 data = response.data()
                 self.send_response(response.status)
