@@ -109,6 +109,14 @@ class Places(NamedTuple):
     result: ValuePlace | None
 
 
+class _Written(NamedTuple):
+    """How the execution of a tool is written."""
+
+    tool: str
+    name: ValuePlace
+    arguments: frozenset[ValuePlace]
+
+
 def places_of(call: ToolCall, look: SpanLook) -> Places:
     """Return where the span of a call that was read by its shape has what the call is made of."""
     captured = call.capture is Capture.CAPTURED
@@ -403,28 +411,36 @@ class _ShapeReading:
         asked = {request.name for request in self._asked}
         ways = {_way(self._looks[span.span_id]) for span in found if span.span_id in self._looks}
         taken = self._around(found) | self.calls.keys()
+        beside = self._places_beside(found)
         for span in candidates:
             look = self._looks[span.span_id]
             if span.span_id in taken or any(above.span_id in self.calls for above in self._ancestors(span)):
                 continue
             call = _self_described(span, look) if look.of_tool else None
             is_known = call is not None and (_way(look) in ways or (_is_cut(look) and _tool_name(call) in asked))
-            call = call if is_known else self._like_one_beside(span, look, found)
+            call = call if is_known else self._like_one_beside(span, look, beside.get((span.parent_id, look.scope), ()))
             if call is not None:
                 self.calls[span.span_id] = call
 
-    def _like_one_beside(self, span: SpanFacts, look: SpanLook, found: Sequence[SpanFacts]) -> SpanFacts | None:
+    def _places_beside(self, found: Sequence[SpanFacts]) -> Mapping[tuple[str, str], Iterable[_Written]]:
+        """Return by parent and scope how executions are written, each way once: many may be held against them."""
+        written: dict[tuple[str, str], dict[_Written, None]] = defaultdict(dict)
+        for span in found:
+            tool, look = span.tool, self._looks.get(span.span_id)
+            place = None if tool is None or look is None else _name_place(look, tool.name)
+            if tool is not None and look is not None and place is not None:
+                own = frozenset(_places_of_value(look, tool.arguments.raw))
+                written[span.parent_id, look.scope][_Written(tool.name, place, own)] = None
+        return written
+
+    def _like_one_beside(self, span: SpanFacts, look: SpanLook, ways: Iterable[_Written]) -> SpanFacts | None:
         """Return the call of a span with a tool's name, and other arguments where an execution beside it has some."""
-        beside = [one for one in found if one.parent_id == span.parent_id]
-        for tool, other in ((one.tool, self._looks.get(one.span_id)) for one in beside):
-            if tool is None or other is None or other.scope != look.scope:
-                continue
-            name, places = _name_place(other, tool.name), _places_of_value(other, tool.arguments.raw)
+        for tool, name, places in ways:
             arguments = next((value for place, value in look.objects if place in places), None)
-            is_alike = name is not None and name == _name_place(look, tool.name)
+            is_alike = arguments is not None and name == _name_place(look, tool)
             # A second span of one execution has the same.
             if is_alike and arguments is not None and self._holders[value_digest(arguments)] == 1:
-                call = _tool(look, tool.name, Content(dict(arguments), Capture.CAPTURED), None)
+                call = _tool(look, tool, Content(dict(arguments), Capture.CAPTURED), None)
                 return span.changed(role=Role.TOOL, dialect=SHAPE, tool=call, look=look)
         return None
 
