@@ -119,6 +119,14 @@ def test_whatever_a_span_holds_it_is_read(
         assert value
 
 
+def test_a_failed_result_with_a_number_that_python_does_not_write_is_read_by_its_shape() -> None:
+    failures = REGISTRY.failures.total()
+    held = [EventView("gen_ai.choice", {"message": [10**5000], "content": "x"})]
+    read = REGISTRY.read(Span({}, scope_name="openlit", status_code=2, events=held), content=False)
+    assert read.look is not None
+    assert REGISTRY.failures.total() == failures
+
+
 @given(json_like.filter(lambda value: not isinstance(value, str)))  # texts are paths
 def test_whatever_is_given_as_a_span_is_read_or_is_a_problem(value: Any) -> None:
     problems: list[Problem] = []
