@@ -7,6 +7,7 @@ http.request.method, db.query.text, user.name                      never do: a s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from goldspan.scoring.patterns import regex
@@ -26,7 +27,9 @@ _NO_SESSION = frozenset({"mcp", "transport", "parent", "user", "name"})
 _SAYING = ("out", "output", "outputs", "messages", "message", "prompt", "prompts", "completion", "completions", "llm")
 _CARRYING = (CALL_WORDS | INPUT_WORDS).union(_SAYING, ("conversation", "response", "reply", "choices", "generation"))
 _TOOL_WORDS = frozenset({"tool", "tools", "toolcall", "functioncall", "llm"})
-_AGENTS_WORDS = (frozenset({"gen", "ai"}), frozenset({"span", "kind"}), frozenset({"span", "type"}))
+_ASKED = INPUT_WORDS - {"in"} | {"prompt", "prompts", "messages"}
+_ANSWERED = OUTPUT_WORDS - {"out"} | {"reply"}
+_AGENTS_WORDS = tuple(map(frozenset, (("gen", "ai"), ("span", "kind"), ("span", "type"), ("function", "call"))))
 _NO_CONTENT = regex(
     r"(?:http|db|rpc|messaging|graphql|faas|url|net|network|server|client|error|exception|thread|process|aws|k8s"
     r"|code(?!\.function\.(?:parameter|return)\.))\."
@@ -57,15 +60,31 @@ def names_session(key: str) -> bool:
     return named and words.isdisjoint(_NO_SESSION) and key != "thread.id"
 
 
-@lru_cache(maxsize=4096)
-def names_agent(key: str) -> bool:
-    """Say whether a key is about tools, a language model or kinds of spans.
+def are_of_agent(keys: Iterable[str]) -> bool:
+    """Say whether these keys of one span make it an agent's, even if no dialect knows any of them.
 
-    A trace with one is an agent's, even if no dialect knows any key of it.
+    One is about tools, a language model or kinds of spans; or one is of an input, and one of an output.
     """
+    found = 0
+    for key in keys:
+        found |= _sides_of(key) if isinstance(key, str) else 0  # pyright: ignore[reportUnnecessaryIsInstance]
+        if found == _BOTH_SIDES:
+            return True
+    return False
+
+
+_INPUT, _OUTPUT, _BOTH_SIDES = 1, 2, 3
+
+
+@lru_cache(maxsize=4096)
+def _sides_of(key: str) -> int:
+    """Return whether a key is of an input, of an output or, as it names an agent's work, enough by itself."""
     words = words_of(key)
-    told = not _TOOL_WORDS.isdisjoint(words) or any(both <= words for both in _AGENTS_WORDS)
-    return told and _NO_CONTENT.match(key) is None
+    if _NO_CONTENT.match(key) is not None:
+        return 0
+    if not _TOOL_WORDS.isdisjoint(words) or any(both <= words for both in _AGENTS_WORDS):
+        return _BOTH_SIDES
+    return _INPUT * (not _ASKED.isdisjoint(words)) | _OUTPUT * (not _ANSWERED.isdisjoint(words))
 
 
 _CALLING = regex(
@@ -93,14 +112,39 @@ def is_tool_name(text: str) -> bool:
     return _TOOL_NAME.fullmatch(text) is not None
 
 
-def any_names_agent(encoded: bytes) -> bool:
-    """Say whether encoded spans may have a key that `names_agent`, at little cost where its words are nowhere."""
-    lower = encoded.lower()
-    return any(word in lower for word in _PARTS_OF_WORDS) and _AGENTS_KEY.search(encoded) is not None
+def may_be_of_agent(encoded: bytes) -> bool:
+    """Say whether encoded spans together have keys that `are_of_agent`; it costs little where no such word is."""
+    found, lower = 0, encoded.lower()
+    for parts in (_PARTS_OF_AGENTS, _PARTS_OF_INPUTS, _PARTS_OF_OUTPUTS):
+        for part in parts:
+            for place in part.finditer(lower):
+                found |= _sides_of(_key_around(encoded, place.start()))
+                if found == _BOTH_SIDES:
+                    return True
+        if parts is _PARTS_OF_INPUTS and not found:
+            return False
+    return False
 
 
-_PARTS_OF_WORDS = (b"tool", b"unction", b"gen", b"llm", b"span")
-_AGENTS_KEY = regex(
-    rb"\n[\x03-\x7f][\w.\-/: ]*?(?:tool|function_?call|gen[._]?ai|llm|span[._]?(?:kind|type))[\w.\-/: ]*\x12",
-    re.IGNORECASE,
+def _key_around(encoded: bytes, at: int) -> str:
+    """Return the attribute key that this place is in, `0A length key 12`; empty if it is in something else.
+
+    A text, `12 length+2 0A length text`, may be followed by a span, which begins with 12, too.
+    """
+    tag = encoded.rfind(b"\n", max(0, at - _LONGEST_KEY - 2), at)
+    for start in (tag, tag - 1):  # the length may be that byte, too
+        size = encoded[start + 1]
+        end = start + 2 + size
+        if start >= 0 and encoded[start] == _KEY_TAG and at < end < len(encoded) and encoded[end] == _VALUE_TAG:
+            is_text = encoded[max(0, start - 2) : start] == bytes([_VALUE_TAG, (size + 2) & 0xFF])
+            return "" if is_text else str(encoded[start + 2 : end], "utf-8", "replace")
+    return ""
+
+
+_KEY_TAG, _VALUE_TAG = 0x0A, 0x12
+_LONGEST_KEY = 0x7F
+_PARTS_OF_AGENTS = tuple(map(regex, (rb"tool", rb"llm", rb"gen.?ai", rb"span", rb"function.?call")))
+_PARTS_OF_INPUTS = tuple(map(regex, (rb"input", rb"arg(?:s|ument)", rb"param", rb"prompt", rb"messages")))
+_PARTS_OF_OUTPUTS = tuple(
+    regex(word.encode()) for word in sorted(_ANSWERED) if not any(word != one and one in word for one in _ANSWERED)
 )

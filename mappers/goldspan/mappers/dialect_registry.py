@@ -207,7 +207,8 @@ class DialectRegistry:
         self._session_keys = dict.fromkeys(session_keys)
         self._join_attributes = tuple(dict.fromkeys(join_attributes))
         known = {*self._session_keys, *self._join_attributes, *RUN_ID_KEYS, *_SCORED}
-        self._keys = frozenset(known.union(*(dialect.markers for dialect in self.dialects)))
+        self._of_dialects = frozenset[str]().union(*(dialect.markers for dialect in self.dialects))
+        self._keys = self._of_dialects.union(known)
         self._named_keys = self._keys.union(
             RENAMING_KEYS,
             OWN_KEYS,
@@ -278,7 +279,7 @@ class DialectRegistry:
         if not (lacks_arguments or lacks_requests or facts.role is None):
             return facts
         try:
-            look = look_at(view, content=content, is_marked=not self._keys.isdisjoint(view.attributes))
+            look = look_at(view, content=content, is_marked=not self._of_dialects.isdisjoint(view.attributes))
         except BaseException as error:  # noqa: BLE001 - as above
             self._failed(SHAPE, error, view)
             return facts

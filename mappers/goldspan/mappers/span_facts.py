@@ -150,7 +150,7 @@ class SpanLook(Struct, frozen=True, gc=False, omit_defaults=True):
     objects: tuple[tuple[ValuePlace, Any], ...] = ()
     """Objects that may be arguments."""
     names_agent: bool = False
-    """A key of an attribute is about tools."""
+    """Its keys are an agent's, by a dialect or by their words."""
     of_tool: bool = False
     """Its kind says that it is a tool's, or the keys of a name and of arguments do."""
     of_agent: bool = False

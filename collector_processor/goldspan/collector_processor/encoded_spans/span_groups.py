@@ -41,7 +41,7 @@ from goldspan.collector_processor.engine.reading_and_holding import (
 )
 from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
-from goldspan.mappers.carrying_keys import any_names_agent
+from goldspan.mappers.carrying_keys import may_be_of_agent
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.readers.otlp_protobuf import (
@@ -398,8 +398,8 @@ class KeyScanner:
         self._log_sessions = _keys(sessions).search
 
     def marked(self, encoded: bytes) -> bool:
-        """Tell whether there is a key that makes a dialect read a span, or one about tools that none knows."""
-        return self._marked(encoded) is not None or any_names_agent(encoded)
+        """Tell whether there is a key that makes a dialect read a span, or keys of an agent that none knows."""
+        return self._marked(encoded) is not None or may_be_of_agent(encoded)
 
     def reads_without_attributes(self, scope: bytes) -> bool:
         """Tell whether a dialect may read spans of this encoded scope that have no attributes."""

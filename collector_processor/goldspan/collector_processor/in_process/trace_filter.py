@@ -25,7 +25,7 @@ from goldspan.collector_processor.engine.reading_and_holding import (
     TracesWithoutSession,
 )
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
-from goldspan.mappers.carrying_keys import names_agent
+from goldspan.mappers.carrying_keys import are_of_agent
 from goldspan.mappers.dialect_registry import DialectRegistry
 from goldspan.mappers.dialects.reading.value_parsing import identifier
 from goldspan.mappers.readers import sdk
@@ -337,7 +337,7 @@ class TraceFilter:
                 plain.append(span)
                 continue
             hits = keys.intersection(attributes)
-            if not hits and attributes and not any(map(names_agent, attributes)):
+            if not hits and attributes and not are_of_agent(attributes):
                 (plain if markers.are_plain(attributes) else found.carrying).append(span)
                 continue
             marked.append(span)

@@ -41,7 +41,7 @@ from goldspan.mappers.readers.compression import zlib_library
 from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, SpanFacts, first_captured
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.results import SessionResult
-from goldspan.scoring.sessions import NO_CONTENT, Content
+from goldspan.scoring.sessions import NO_CONTENT, Content, SpanRef
 
 
 class PartitionState(Protocol):
@@ -289,6 +289,7 @@ def encode_fragment(fragment: Fragment, *, incomplete: bool) -> bytes:
         records[:members],
         records[members:],
         same,
+        [None if ref is None else ref.span_id for ref in (fragment.unit, fragment.around)],
     )
     return _compressed(content)
 
@@ -326,12 +327,14 @@ def _spans_above(fragment: Fragment) -> list[SpanFacts]:
 def decode_fragment(encoded: bytes) -> tuple[Fragment, bool]:
     """Return the fragment in these bytes, and whether records of its trace were dropped. Raises `ValueError`."""
     try:
-        root, session, incomplete, members, others, same = msgspec.msgpack.decode(zlib.decompress(encoded))
+        root, session, incomplete, members, others, same, near = msgspec.msgpack.decode(zlib.decompress(encoded))
         spans = _spans([*members, *others])
         places: list[tuple[int, int]] = same
         for at, before in places:
             spans[at] = _with_definitions(spans[at], spans[before].context.tool_definitions)
-        fragment = restored_fragment(root, spans[: len(members)], spans[len(members) :], FoundSession(*session))
+        own, above = spans[: len(members)], spans[len(members) :]
+        beside = [None if span_id is None else SpanRef(own[0].trace_id, span_id) for span_id in near]
+        fragment = restored_fragment(root, own, above, FoundSession(*session), beside)
     except (msgspec.MsgspecError, zlib.error, TypeError, IndexError) as error:
         raise ValueError(f"found a part of a turn that cannot be read: {error}") from error
     return fragment, incomplete

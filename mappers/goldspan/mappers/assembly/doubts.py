@@ -32,6 +32,7 @@ from goldspan.mappers.assembly.turn_doubts import (
     of_turns,
     of_units,
 )
+from goldspan.mappers.assembly.turn_fragments import Fragment
 from goldspan.mappers.span_facts import (
     NO_EVIDENCE,
     SHAPE,
@@ -60,6 +61,7 @@ def doubts_of(
     spans: Sequence[SpanFacts],
     tree_of: TreeOf,
     pseudo_tools: Collection[str],
+    first: Fragment,
     *,
     calls_visible: bool,
     one_turn_id: bool,
@@ -67,8 +69,8 @@ def doubts_of(
 ) -> tuple[Doubt, ...]:
     """Return the doubts about a turn with these calls and recognised spans, which are in the order of time.
 
-    `one_turn_id`: a dialect's own turn id says that these spans are one turn. `named_after_trace`: no session id was
-    found. Where calls are not visible, nothing is said of them.
+    `first` is its first fragment. `one_turn_id`: a dialect's own turn id says that these spans are one turn.
+    `named_after_trace`: no session id was found. Where calls are not visible, nothing is said of them.
     """
     telling = [span for span in spans if span.evidence != NO_EVIDENCE]
     models = [span for span in telling if span.role is Role.MODEL]
@@ -82,9 +84,9 @@ def doubts_of(
         found += of_hand_offs(spans)
         found += of_resumed_agents(spans)
         found += of_conversations(models, tree_of)
-        found += of_units(spans, tree_of)
+        found += of_units(first, spans)
     if not calls:
-        found += of_silent_agents(spans, tree_of, calls_visible=calls_visible)
+        found += of_silent_agents(first, spans, tree_of, calls_visible=calls_visible)
     found += _of_calls_without_arguments(calls)
     if calls_visible and telling:
         found += _of_calls(calls, spans, telling, tree_of, pseudo_tools)
@@ -218,11 +220,14 @@ def _of_calls_without_arguments(calls: Sequence[ToolCall]) -> Iterator[Contradic
 
 
 def _of_unexecuted(calls: Sequence[ToolCall], models: Sequence[SpanFacts]) -> Iterator[Contradiction]:
-    """Doubt that what nobody executed is a call where others were executed, or had other tools.
+    """Doubt that hand-offs are calls, and what nobody executed where others were executed, or had other tools.
 
-    A request named like a hand-off may be one. What the last model asked for may be its answer in the form of a call,
-    or wait for a person.
+    A request named like a hand-off may be one, and so may an execution without arguments that no dialect knows. What
+    the last model asked for may be its answer in the form of a call, or wait for a person.
     """
+    for call in calls:
+        if call.dialect == SHAPE and call.name.startswith(HAND_OFFS) and not (call.requested or call.arguments):
+            yield Contradiction("handed_over", DoubtedFact.CALLS, call.evidence, [call.name])
     if all(call.requested and call.tool_definitions == NO_CONTENT for call in calls):
         return
     others_ran = not all(call.requested for call in calls)

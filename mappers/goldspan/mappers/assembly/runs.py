@@ -595,6 +595,7 @@ def build_turn(fragments: TurnFragments, settings: AssemblySettings) -> Turn:
         spans,
         tree_of,
         settings.pseudo_tools,
+        fragments[0],
         calls_visible=not hidden,
         one_turn_id=len({span.turn_id for span in spans if span.role is not Role.TOOL}) == 1 and bool(spans[0].turn_id),
         named_after_trace=fragments[0].session.source == "trace_id",

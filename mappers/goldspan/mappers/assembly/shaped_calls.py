@@ -134,8 +134,8 @@ def _may_be_looked_at(span: SpanFacts) -> bool:
 
 
 def _is_of_agent(spans: Collection[SpanFacts]) -> bool:
-    """Say whether a dialect knows a key of these spans, or one is about tools: doors read no trace without."""
-    if any(span.role is not None or span.session_keys or span.join_attributes or span.run_id for span in spans):
+    """Say whether a dialect knows a key of these spans, or they are an agent's by keys: doors read no trace without."""
+    if any(span.role is not None for span in spans):
         return True
     return any(look.names_agent for span in spans if (look := span.look) is not None)
 

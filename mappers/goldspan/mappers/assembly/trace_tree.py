@@ -144,15 +144,20 @@ class TraceTree:
         return Counter(self.top(one) for one in agents if two_outermost(one) == (one, ""))
 
     @cached_property
-    def models_and_tools(self) -> Sequence[SpanFacts]:
-        """The calls of models and the executions of tools, in the order of time."""
-        return sorted((span for span in self.spans.values() if span.role in (Role.MODEL, Role.TOOL)), key=time_order)
+    def _models_and_tools(self) -> Mapping[str, Sequence[SpanFacts]]:
+        """The calls of models and the executions of tools below each local root, in the order of time."""
+        found: dict[str, list[SpanFacts]] = {}
+        for span in sorted(self.spans.values(), key=time_order):
+            if span.role in (Role.MODEL, Role.TOOL):
+                found.setdefault(self.top(span.span_id), []).append(span)
+        return found
 
-    def ran_within(self, span: SpanFacts) -> SpanFacts | None:
-        """Return the first model call or execution that began and ended during this span."""
-        place = bisect_left(self.models_and_tools, span.start, key=attrgetter("start"))
-        later = takewhile(lambda one: one.start <= span.end, islice(self.models_and_tools, place, None))
-        return next((one for one in later if one.start <= one.end <= span.end), None)
+    def ran_within(self, span: SpanFacts) -> SpanRef | None:
+        """Return the ids of the first model call or execution below its local root that ran during this span."""
+        beside = self._models_and_tools.get(self.top(span.span_id), ())
+        later = islice(beside, bisect_left(beside, span.start, key=attrgetter("start")), None)
+        ran = takewhile(lambda one: one.start <= span.end, later)
+        return next((one.ref for one in ran if one.start <= one.end <= span.end), None)
 
     def recognised_above(self, span_id: str) -> Iterator[SpanFacts]:
         """Walk upwards over the ancestors with a role."""

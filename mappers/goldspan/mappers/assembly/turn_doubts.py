@@ -23,8 +23,8 @@ from goldspan.mappers.assembly.trace_tree import (
     time_order,
     two_outermost_agents,
 )
-from goldspan.mappers.assembly.turn_fragments import is_injected
-from goldspan.mappers.span_facts import SHAPE, Role, SpanEvidence, SpanFacts, value_digest
+from goldspan.mappers.assembly.turn_fragments import Fragment, is_injected
+from goldspan.mappers.span_facts import Role, SpanEvidence, SpanFacts, value_digest
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.messages import read_messages
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Doubt, DoubtedFact, SpanRef, ToolCall, Turn
@@ -218,20 +218,14 @@ def _by_inner_agent(spans: Sequence[SpanFacts], tree: TraceTree) -> dict[str, li
     return runs
 
 
-def of_units(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Iterator[Contradiction]:
+def of_units(first: Fragment, spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:
     """Doubt that an agent's run is a turn where other agents run below one span with them, which has an output.
 
     That span may be the turn: a crew's. It may as well be a program that holds a conversation, if a user's message
     tells nothing.
     """
-    first, tree = spans[0], tree_of(spans[0])
-    above = tree.spans.get(tree.top(first.span_id))
-    if first.dialect != SHAPE or above is None or above.role is not None or above.look is None:
-        return
-    if above.look.result_place is None or any(span.evidence.users for span in spans):
-        return
-    if tree.outermost_agents[above.span_id] > 1:
-        yield Contradiction("within_another_turn", DoubtedFact.TURNS, [first.ref, above.ref])
+    if first.unit is not None and not any(span.evidence.users for span in spans):
+        yield Contradiction("within_another_turn", DoubtedFact.TURNS, [first.spans[0].ref, first.unit])
 
 
 def of_resumed_agents(spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:
@@ -284,7 +278,9 @@ def of_session(spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:
             return
 
 
-def of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf, *, calls_visible: bool) -> Iterator[Contradiction]:
+def of_silent_agents(
+    first: Fragment, spans: Sequence[SpanFacts], tree_of: TreeOf, *, calls_visible: bool
+) -> Iterator[Contradiction]:
     """Doubt a turn without calls whose model was called again, and no answer tells what for, or that ran around others.
 
     The latter is an agent's span and nothing else, while models or tools of its trace ran that are no part of it.
@@ -297,9 +293,8 @@ def of_silent_agents(spans: Sequence[SpanFacts], tree_of: TreeOf, *, calls_visib
         if earlier.end <= span.start and unknown and not _is_its_answer(span, earlier):
             yield Contradiction("called_again", DoubtedFact.CALLS, [earlier.ref, span.ref])
             return
-    first = spans[0]
-    if not models and all(map(is_agent, spans)) and (within := tree_of(first).ran_within(first)) is not None:
-        yield Contradiction("others_within", DoubtedFact.TURNS, [first.ref, within.ref])
+    if first.around is not None and all(map(is_agent, spans)):
+        yield Contradiction("others_within", DoubtedFact.TURNS, [first.spans[0].ref, first.around])
 
 
 def _is_its_answer(span: SpanFacts, call: SpanFacts) -> bool:

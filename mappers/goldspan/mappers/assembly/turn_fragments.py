@@ -13,10 +13,10 @@ from itertools import islice
 from operator import attrgetter, is_
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order, two_outermost_agents
-from goldspan.mappers.span_facts import NO_RESOURCE, ResourceFacts, Role, SpanFacts, first_captured, first_known
+from goldspan.mappers.span_facts import NO_RESOURCE, SHAPE, ResourceFacts, Role, SpanFacts, first_captured, first_known
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.sessions import Content, SpanRef
 
@@ -40,6 +40,10 @@ class Fragment(Struct, frozen=True, gc=False, eq=False):
     run_id: str | None = None
     agentless: bool = False
     """No agent span is above it, as with a raw SDK."""
+    unit: SpanRef | None = None
+    """A span above that has an output, and other agents below: read by shape, it may be the turn, or a program."""
+    around: SpanRef | None = None
+    """What ran during its first span that is a part of other fragments, where its spans are agents and nothing else."""
 
     @property
     def starts_turn(self) -> bool:
@@ -415,7 +419,16 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
         turn_id=(root_span.turn_id if root_span else None) or first_known(span.turn_id for span in spans),
         run_id=first_known(span.run_id or span.resource.run_id for span in extent),
         agentless=not any(map(is_agent, spans)),
+        unit=_unit_of(tree, spans[0]),
+        around=tree.ran_within(spans[0]) if all(map(is_agent, spans)) else None,
     )
+
+
+def _unit_of(tree: TraceTree, first: SpanFacts) -> SpanRef | None:
+    top = tree.top(first.span_id)
+    above = tree.spans.get(top) if first.dialect == SHAPE and tree.outermost_agents[top] > 1 else None
+    has_output = above is not None and above.role is None and above.look is not None and above.look.result_place
+    return above.ref if above is not None and has_output else None
 
 
 _LONGEST_SILENCE = 86_400_000_000_000
@@ -475,15 +488,34 @@ def _is_unchanged(old: Fragment, new: Fragment) -> bool:
     return True
 
 
-_COMPARED = ("session", "start", "end", "waits_for_caller", "waits_for_remote", "turn_id", "run_id", "agentless")
+_COMPARED = (
+    "session",
+    "start",
+    "end",
+    "waits_for_caller",
+    "waits_for_remote",
+    "turn_id",
+    "run_id",
+    "agentless",
+    "unit",
+    "around",
+)
 
 
 def restored_fragment(
-    root: str, spans: Sequence[SpanFacts], others: Iterable[SpanFacts], session: FoundSession
+    root: str,
+    spans: Sequence[SpanFacts],
+    others: Iterable[SpanFacts],
+    session: FoundSession,
+    beside: Sequence[SpanRef | None],
 ) -> Fragment:
-    """Return the fragment again that had this root, these spans and this session; `others` are the spans above them."""
+    """Return the fragment again that had this root, these spans and this session.
+
+    `others` are the spans above them; `beside` is what was found in the rest of its trace: its `unit`, and `around`.
+    """
     tree = TraceTree({span.span_id: span for span in (*others, *spans)})
-    return _fragment(tree, root, sorted(spans, key=time_order), session)
+    found = _fragment(tree, root, sorted(spans, key=time_order), session)
+    return replace(found, unit=beside[0], around=beside[1])
 
 
 def fragment_without_ids(tree: TraceTree, keys: Sequence[str], beyond: Beyond) -> list[Fragment]:

@@ -24,8 +24,8 @@ from goldspan.mappers.carrying_keys import (
     OTHER_WORK,
     OUTPUT_WORDS,
     OWN_RESULTS,
+    are_of_agent,
     begins_as_call,
-    names_agent,
     tool_in,
     words_of,
 )
@@ -401,7 +401,7 @@ def look_at(view: SpanView, *, content: bool, is_marked: bool) -> SpanLook | Non
         view.scope_name,
         tuple(look.texts.items()),
         tuple(look.objects.items()),
-        is_marked or any(names_agent(key) for key in attributes if isinstance(key, str)),  # pyright: ignore
+        is_marked or are_of_agent(attributes),
         look.of_tool,
         look.of_agent,
         look.of_other,
