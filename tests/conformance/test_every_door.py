@@ -263,6 +263,25 @@ def test_what_a_set_says_once_and_what_matchers_ask_of_a_session_is_answered_ali
     assert turn["gen_ai.evaluation.score.label"] == "fail"
 
 
+def test_agents_of_one_root_that_a_user_told_different_things_are_doubted_at_every_door() -> None:
+    """Each is told its own text, and the turn takes that of the first."""
+
+    def told(text: str) -> str:
+        return json.dumps([{"role": "user", "parts": [{"type": "text", "content": text}]}])
+
+    spans = [made("root", "", 0, "invoke_agent", gen_ai__conversation__id="s")]
+    for begin, text in ((1, "the weather?"), (6, "a table for two")):
+        agent = made(f"agent {begin}", "root", begin, "invoke_agent", gen_ai__input__messages=told(text))
+        spans += [
+            {**agent, "endTimeUnixNano": str(START + (begin + 4) * SECOND)},
+            made(f"m{begin}", f"agent {begin}", begin + 1, "chat", gen_ai__system_instructions="Be brief."),
+            ran(f"agent {begin}", begin + 3, "", "search", query=text),
+        ]
+    doubted = {**agree([request(spans)], golden({"name": "search"}), scorer_of())}
+    [turn] = [one for one in doubted.values() if one.get(LEVEL) == "turn"]
+    assert turn["tool_parameter_match.reason"] == "reading_doubtful"
+
+
 @pytest.mark.parametrize("name", ["support", "recruiting"])
 def test_inferred_goldens_judge_alike_at_every_door(name: str) -> None:
     """Right and wrong runs of a simulated agent, by goldens that `goldspan goldens record` inferred from others."""

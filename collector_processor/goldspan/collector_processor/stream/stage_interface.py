@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as dataclass_replace
@@ -38,7 +38,7 @@ from goldspan.mappers.assembly.trace_tree import time_order
 from goldspan.mappers.assembly.turn_fragments import FoundSession, Fragment, restored_fragment
 from goldspan.mappers.dialect_registry import JOIN_ATTRIBUTES, DialectRegistry
 from goldspan.mappers.readers.compression import zlib_library
-from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, SpanFacts, first_captured
+from goldspan.mappers.span_facts import NO_CONTEXT, ContextFacts, LogFacts, Role, SpanFacts, first_captured
 from goldspan.scoring.goldens import GoldenIndex
 from goldspan.scoring.results import SessionResult
 from goldspan.scoring.sessions import NO_CONTENT, Content, SpanRef
@@ -278,9 +278,10 @@ def encode_fragment(fragment: Fragment, *, incomplete: bool) -> bytes:
     others = _spans_above(fragment)
     session = fragment.session
     spans = [*(_needed(span, taken) for span in fragment.spans), *(_needed(span, taken, above=True) for span in others)]
-    same = _same_definitions(spans)
-    for at, _ in same:
-        spans[at] = _with_definitions(spans[at], NO_CONTENT)
+    same = {name: _same_contents(spans, name) for name in _REPEATED}
+    for name, places in same.items():
+        for at, _ in places:
+            spans[at] = _with_content(spans[at], name, NO_CONTENT)
     records, members = list(map(encode_record, spans)), len(fragment.spans)
     content = (
         fragment.root.span_id,
@@ -294,13 +295,18 @@ def encode_fragment(fragment: Fragment, *, incomplete: bool) -> bytes:
     return _compressed(content)
 
 
-def _same_definitions(spans: Sequence[SpanFacts]) -> list[tuple[int, int]]:
-    """Return the places of spans with the definitions of tools of an earlier one, and the place of that one."""
-    first: list[int] = []
+_REPEATED = ("tool_definitions", "user_text")
+"""What many spans of a turn have in common: it is written once."""
+_MOST_DIFFERENT = 16
+
+
+def _same_contents(spans: Sequence[SpanFacts], name: str) -> list[tuple[int, int]]:
+    """Return the places of spans with the content of this name of an earlier one, and the place of that one."""
+    first: deque[int] = deque(maxlen=_MOST_DIFFERENT)
     same: list[tuple[int, int]] = []
     for at, span in enumerate(spans):
-        if (own := span.context.tool_definitions) != NO_CONTENT:
-            before = next((one for one in first if spans[one].context.tool_definitions == own), None)
+        if (own := getattr(span.context, name)) != NO_CONTENT:
+            before = next((one for one in first if getattr(spans[one].context, name) == own), None)
             if before is None:
                 first.append(at)
             else:
@@ -308,8 +314,8 @@ def _same_definitions(spans: Sequence[SpanFacts]) -> list[tuple[int, int]]:
     return same
 
 
-def _with_definitions(span: SpanFacts, definitions: Content) -> SpanFacts:
-    return span.changed(context=replace(span.context, tool_definitions=definitions))
+def _with_content(span: SpanFacts, name: str, content: Content) -> SpanFacts:
+    return span.changed(context=replace(span.context, **{name: content}))
 
 
 def _spans_above(fragment: Fragment) -> list[SpanFacts]:
@@ -329,9 +335,10 @@ def decode_fragment(encoded: bytes) -> tuple[Fragment, bool]:
     try:
         root, session, incomplete, members, others, same, near = msgspec.msgpack.decode(zlib.decompress(encoded))
         spans = _spans([*members, *others])
-        places: list[tuple[int, int]] = same
-        for at, before in places:
-            spans[at] = _with_definitions(spans[at], spans[before].context.tool_definitions)
+        repeated: dict[str, list[tuple[int, int]]] = same
+        for name, places in repeated.items():
+            for at, before in places:
+                spans[at] = _with_content(spans[at], name, getattr(spans[before].context, name))
         own, above = spans[: len(members)], spans[len(members) :]
         beside = [None if span_id is None else SpanRef(own[0].trace_id, span_id) for span_id in near]
         fragment = restored_fragment(root, own, above, FoundSession(*session), beside)
@@ -348,14 +355,16 @@ def _needed(span: SpanFacts, contents: Sequence[Content], *, above: bool = False
     """Return a span with what its turn is made of.
 
     The version tells only which delivery is kept, and the session is known. Of messages and the like only those in
-    `contents` stay, and the definitions of tools. What a tool `above` a fragment did is not a part of it.
+    `contents` stay, the definitions of tools, and what a user said to each. What a tool `above` a fragment did is not a
+    part of it.
     """
     resource = span.resource if not span.resource.session_keys else replace(span.resource, session_keys=())
     context = span.context
     if context is not NO_CONTEXT:
         own = context.user_text, context.answer, context.messages
-        taken = [one if one is chosen else NO_CONTENT for one, chosen in zip(own, contents, strict=True)]
-        context = ContextFacts(taken[0], taken[1], taken[2], context.tool_definitions)
+        taken = [one if any(one is chosen for chosen in contents) else NO_CONTENT for one in own]
+        told = taken[0] if above else context.user_text
+        context = ContextFacts(told, taken[1], taken[2], context.tool_definitions)
     tool = None if above else span.tool
     needed = span.changed(version=(0, 0, ""), session_keys=(), notes=(), resource=resource, context=context, tool=tool)
     return needed if (whole := with_contents(needed, _whole)) is needed or isinstance(whole, LogFacts) else whole
@@ -368,14 +377,17 @@ def _whole(content: Content) -> Content:
 def _taken_contents(fragment: Fragment) -> tuple[Content, ...]:
     """Return the contents of a fragment that its turn may take: the first or the last copy that was captured.
 
-    Each model call repeats the messages so far.
+    Each model call repeats the messages so far. What the first span was told and the last model answered is held
+    against other runs.
     """
     root = [fragment.root_span.context] if fragment.root_span is not None else []
     own = [span.context for span in fragment.spans]
+    last = next((span.context for span in reversed(fragment.spans) if span.role is Role.MODEL), None)
     return (
         fragment.user_text,
         first_captured(one.answer for one in [*root, *reversed(own)]),
         first_captured(one.messages for one in [*reversed(own), *root]),
+        *([own[0].messages] if last is None else [last.answer]),
     )
 
 
