@@ -431,6 +431,17 @@ class TestBatches:
         )
         assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 1)]
 
+    def test_a_model_whose_answer_says_nothing_may_have_asked_for_what_ran_after_it(self) -> None:
+        """OpenLLMetry writes so what LlamaIndex streams: a message without parts."""
+        found = calls(
+            model("t", "m", "root", silent=True, start=1, end=1.5),
+            run("a", 2, "a", {}),
+            run("b", 4, "b", {}),
+            model("t", "n", "root", silent=True, start=5, end=5.5),
+            run("c", 6, "c", {}),
+        )
+        assert [(call.name, call.batch) for call in found] == [("a", 1), ("b", 1), ("c", 2)]
+
     def test_a_span_around_the_model_calls_of_a_loop_asked_for_nothing_itself(self) -> None:
         """TanStack runs tools one after the other, in the span of the model call that asked for them."""
         found = calls(

@@ -271,6 +271,21 @@ def test_results_that_a_model_has_answered_begin_a_turn(answers: bool, given: tu
     assert shape([plain("t", "main", start=0, end=9), *in_one_trace]) == turns
 
 
+@pytest.mark.parametrize(("text", "agents", "turns"), [("b", 2, 2), ("a", 2, 1), (None, 2, 1), ("b", 0, 1)])
+def test_a_user_s_text_beside_results_begins_the_turn_of_an_agent_that_is_given_them_first(
+    text: str | None, agents: int, turns: int
+) -> None:
+    """Pydantic AI's output is a call; a person who approved one says nothing, or what was said is written again."""
+    said = {} if text is None else {"context": ContextFacts(captured(text))}
+    records = [
+        *[agent(trace, "r", session="s", start=0, end=9) for trace in ("t1", "t2")][:agents],
+        model("t1", "m", "r", session="s", user=True, requests=(("f", {}, "1"),), context=ContextFacts(captured("a"))),
+        model("t2", "m", "r", session="s", user=False, answered={"1": False}, start=11, end=12, **said),
+    ]
+    [session] = assemble([one.changed(start=10**10, end=10**11) if one.ref == ("t2", "r") else one for one in records])
+    assert len(session.turns) == turns
+
+
 @pytest.mark.parametrize(("asked", "text", "turns"), [(True, "a", 1), (True, "b", 2), (False, "a", 2)])
 def test_a_model_that_is_told_the_same_once_more_waits_for_tools(asked: bool, text: str, turns: int) -> None:
     """Where the end of an input is cut off, it seems to end with the user's message."""

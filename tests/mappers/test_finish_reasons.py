@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -69,6 +70,14 @@ def test_an_event_tells_the_finish_reason_too() -> None:
 def test_an_answer_with_a_role_and_nothing_else_may_have_asked(said: dict[str, str], silent: bool) -> None:
     answer = {f"gen_ai.completion.0.{key}": value for key, value in {"role": "assistant", **said}.items()}
     model = DialectRegistry().read(Span({"llm.request.type": "chat", **answer})).model
+    assert model is not None
+    assert model.silent is silent
+
+
+@pytest.mark.parametrize(("parts", "silent"), [([], True), ([{"type": "text", "content": "No."}], False)])
+def test_a_message_without_parts_may_have_asked(parts: list[Any], silent: bool) -> None:
+    said = json.dumps([{"role": "assistant", "parts": parts, "finish_reason": ""}])
+    model = DialectRegistry().read(Span({"gen_ai.operation.name": "chat", "gen_ai.output.messages": said})).model
     assert model is not None
     assert model.silent is silent
 

@@ -71,6 +71,13 @@ SHAPES: dict[str, Any] = {
         "content": {"role": "model", "parts": [{"function_call": {"id": "c-1", "name": "get_weather", "args": PARIS}}]}
     },
     "Gemini, as Rust writes it": {"role": "model", "parts": [{"name": "get_weather", "args": PARIS, "id": "c-1"}]},
+    "Pydantic AI": {
+        "kind": "response",
+        "parts": [
+            {"part_kind": "text", "content": "Let me see"},
+            {"part_kind": "tool-call", "tool_name": "get_weather", "args": '{"city":"Paris"}', "tool_call_id": "c-1"},
+        ],
+    },
     "Vercel": [
         {"toolCallType": "function", "toolCallId": "c-1", "toolName": "get_weather", "input": '{"city":"Paris"}'}
     ],
@@ -194,6 +201,10 @@ def test_what_the_provider_ran_itself_may_have_failed(output: Any) -> None:
 ANSWERS: dict[str, Any] = {
     "OpenTelemetry": {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c-1", "response": "x"}]},
     "pydantic-ai": {"role": "user", "parts": [{"type": "tool_call_response", "id": "c-1", "result": "x"}]},
+    "pydantic-ai's own": {
+        "kind": "request",
+        "parts": [{"part_kind": "tool-return", "tool_name": "f", "content": "x", "tool_call_id": "c-1"}],
+    },
     "OpenAI chat": {"role": "tool", "tool_call_id": "c-1", "content": "x"},
     "OpenAI responses": {"type": "function_call_output", "call_id": "c-1", "output": "x"},
     "Anthropic": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c-1", "content": "x"}]},
@@ -212,6 +223,15 @@ def test_an_input_that_ends_with_answers_carries_a_turn_on(answer: Any) -> None:
     end = end_of_input(json.dumps([USER, MODEL, answer]))
     assert (end.new_user_message, end.answered) == (False, {"c-1": False})
     assert end.user_text.capture is Capture.NOT_CAPTURED
+
+
+@pytest.mark.parametrize(
+    "text", [{"type": "text", "text": "And in Lyon?"}, {"part_kind": "user-prompt", "content": "And in Lyon?"}]
+)
+def test_what_a_user_says_beside_answers_is_kept(text: dict[str, str]) -> None:
+    answer = {"type": "tool_result", "tool_use_id": "c-1", "content": "x"}
+    end = end_of_input(json.dumps([USER, MODEL, {"role": "user", "content": [answer, text]}]))
+    assert (end.new_user_message, end.answered, end.user_text.value) == (False, {"c-1": False}, "And in Lyon?")
 
 
 def test_an_input_that_ends_with_a_user_begins_one() -> None:

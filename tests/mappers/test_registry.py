@@ -250,6 +250,12 @@ def test_a_null_written_as_text_is_no_session(nobody: str) -> None:
     assert read({"group_id": nobody, "session.id": "s-1"}).session_keys == (("session.id", "s-1"),)
 
 
+def test_the_id_of_an_answer_is_no_session() -> None:
+    """Agent Framework writes so which response a call goes on from: another one in each turn."""
+    keys = ("gen_ai.conversation.id", "session.id")
+    assert [read({key: "resp_68a1", "group_id": "g-1"}).session_keys for key in keys] == [(("group_id", "g-1"),)] * 2
+
+
 @pytest.mark.parametrize(
     ("name", "attributes"),
     [

@@ -29,7 +29,7 @@ from goldspan.mappers.dialects.reading.protocol import (
     language_of,
     writer_of,
 )
-from goldspan.mappers.dialects.reading.value_parsing import first_identifier, identifiers
+from goldspan.mappers.dialects.reading.value_parsing import first_identifier, session_identifiers
 from goldspan.mappers.dialects.shape import look_at
 from goldspan.mappers.installed_dialects import built_in_dialects, default_dialects
 from goldspan.mappers.normalized_spans import RENAMING_KEYS, may_be_renamed, with_original_names
@@ -386,7 +386,9 @@ class DialectRegistry:
             tool,
             first.model,
             self._context(dialect, first, view, content=content, definitions=self._definitions),
-            (*identifiers(view.attributes, plan.session_keys), *session_keys) if plan.session_keys else session_keys,
+            (*session_identifiers(view.attributes, plan.session_keys), *session_keys)
+            if plan.session_keys
+            else session_keys,
             turn_id,
             first.turn_number,
             run_id,
@@ -425,7 +427,7 @@ class DialectRegistry:
             end,
             (end, len(view.attributes), ""),
             first.role,
-            session_keys=(*identifiers(view.attributes, plan.session_keys), *session_keys),
+            session_keys=(*session_identifiers(view.attributes, plan.session_keys), *session_keys),
             turn_id=turn_id,
             run_id=run_id,
             join_attributes=join_attributes,
@@ -492,7 +494,7 @@ class DialectRegistry:
         if not log.trace_id or name == EVALUATIONS:
             return None
         dialect, reading = self._log_reading(name, log)
-        session_keys = (*identifiers(log.attributes, self._session_keys), *reading.session_keys)
+        session_keys = (*session_identifiers(log.attributes, self._session_keys), *reading.session_keys)
         context = self._context(dialect, reading, log, content=content, definitions=self._definitions)
         tools = (*reading.tools, *self._results(dialect, reading, log)) if content else reading.tools
         time, identity_parts = log.time, [name, log.scope_name, log.body, log.attributes]
@@ -579,7 +581,7 @@ class DialectRegistry:
         facts = ResourceFacts(
             first_identifier(attributes, ("service.name",)),
             first_identifier(attributes, ("deployment.environment.name", "deployment.environment")),
-            tuple(identifiers(attributes, self._session_keys)),
+            tuple(session_identifiers(attributes, self._session_keys)),
             first_identifier(attributes, RUN_ID_KEYS),
             tuple((key, value) for key in self._join_attributes if isinstance(value := attributes.get(key), _SCALARS)),
             first_identifier(attributes, ("service.version",)),

@@ -6,8 +6,8 @@
 
 Known shapes: OpenTelemetry's parts, OpenAI's `tool_calls` and Responses items, Anthropic's and Bedrock's content
 blocks, Gemini's `function_call`, Vercel's `tool-call`, Genkit's `toolRequest`, dumps of LangChain, LangChain4j,
-Haystack and LlamaIndex, content of MCP. They are told by their own keys, so one reader serves all. The definition of a
-tool is no message, whatever role it is given.
+Haystack, LlamaIndex and Pydantic AI, content of MCP. They are told by their own keys, so one reader serves all. The
+definition of a tool is no message, whatever role it is given.
 """
 
 from __future__ import annotations
@@ -282,6 +282,8 @@ _ROLES = {
     "developer": "system",
     "function": "tool",
     "tool_execution_result": "tool",
+    "request": "user",  # Pydantic AI's kinds of messages
+    "response": "assistant",
 }
 _NO_ROLE = frozenset({"function"})  # types of parts that are roles elsewhere
 
@@ -295,7 +297,7 @@ def role_of(message: Mapping[str, Any]) -> str:
     if isinstance(role, str):
         named = _role_named(role)
         return "tool" if named == "user" and message.get("tool_call_id") else named
-    kind = message.get("type") or message.get("__class__")
+    kind = message.get("type") or message.get("__class__") or ("parts" in message and message.get("kind"))
     return _role_named(kind) if isinstance(kind, str) and kind not in _NO_ROLE else ""
 
 
@@ -343,6 +345,8 @@ def _part(part: Any) -> Mapping[str, Any]:
     if isinstance(part, str):
         return {"type": "text", "content": part}
     inner = part.get("message_content")
+    if isinstance(kind := part.get("part_kind"), str):  # Pydantic AI's
+        return {**part, "type": "text" if kind.endswith("-prompt") else kind}
     return inner if inner is not None and is_mapping(inner) else part
 
 
@@ -393,7 +397,7 @@ _REQUEST, _ANSWER = "request", "answer"
 _KINDS = {
     **dict.fromkeys(("toolcall", "tooluse", "functioncall", "function", "toolrequest", "mcpcall"), _REQUEST),
     **dict.fromkeys(("toolcallresponse", "toolresult", "functioncalloutput", "functionresponse"), _ANSWER),
-    **dict.fromkeys(("toolresponse", "toolcallresult", "toolcalloutput", "tooloutput"), _ANSWER),
+    **dict.fromkeys(("toolresponse", "toolcallresult", "toolcalloutput", "tooloutput", "toolreturn"), _ANSWER),
 }
 _WRAPPERS = {
     **dict.fromkeys(("toolUse", "tool_use", "function_call", "functionCall", "tool_call", "toolCall"), _REQUEST),

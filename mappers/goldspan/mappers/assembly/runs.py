@@ -39,6 +39,7 @@ from goldspan.mappers.span_facts import (
     first_known,
 )
 from goldspan.scoring.sessions import (
+    NO_CONTENT,
     Doubt,
     DoubtedFact,
     Session,
@@ -301,7 +302,7 @@ def _carries_on(turn: list[Fragment], fragment: Fragment) -> bool:
     if _ran_within(turn, fragment) or _is_handed_over(turn, fragment):
         return True
     goes_on = _are_tools_alone(turn, fragment) or _runs_what_was_asked(turn, fragment)
-    goes_on = goes_on or (fragment.continues and not _is_told_again(turn, fragment))
+    goes_on = goes_on or (fragment.continues and not _is_told_more(turn, fragment))
     goes_on = goes_on or (_is_told_unseen(turn, fragment) and _asked_before(turn))
     if not goes_on and not _says_nothing_new(turn, fragment):
         return False
@@ -374,7 +375,11 @@ def _models_before(turn: list[Fragment]) -> Iterator[SpanFacts]:
     return (span for earlier in reversed(turn) for span in reversed(earlier.spans) if span.role is Role.MODEL)
 
 
-def _is_told_again(turn: list[Fragment], fragment: Fragment) -> bool:
+def _is_told_more(turn: list[Fragment], fragment: Fragment) -> bool:
+    """Say whether what is given results is told more: an agent by a user, whose text is beside them (R7)."""
+    text = NO_CONTENT if fragment.agentless else fragment.user_text
+    if text.value is not None and all(one.user_text != text for one in turn):
+        return True
     first = _first_model(fragment)
     return first is not None and is_told_again(first, _models_before(turn))
 

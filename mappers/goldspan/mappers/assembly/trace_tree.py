@@ -382,7 +382,8 @@ def _may_have_asked(span: SpanFacts, before: int | None = None) -> bool:
     model = span.model
     if model is None or model.requests:
         return False
-    return model.may_have_asked or (model.untold and (before is None or span.end <= before))
+    tells_nothing = model.untold or model.silent
+    return model.may_have_asked or (tells_nothing and (before is None or span.end <= before))
 
 
 class GivenTools:

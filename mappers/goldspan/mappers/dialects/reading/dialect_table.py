@@ -37,11 +37,11 @@ from goldspan.mappers.dialects.reading.value_parsing import (
     Arguments,
     Unwrap,
     identifier,
-    identifiers,
     out_of_envelope,
     positive_number,
     read_arguments,
     read_content,
+    session_identifiers,
 )
 from goldspan.mappers.span_facts import ContextFacts, ModelFacts, Role, ToolFacts, ToolRequest
 from goldspan.mappers.spans import NO_ATTRIBUTES, STATUS_ERROR, Attributes, LogView, SpanView
@@ -531,7 +531,7 @@ class DialectTable:
         )
 
     def _sessions(self, attributes: Attributes) -> tuple[tuple[str, str], ...]:
-        return tuple(identifiers(attributes, self.session_keys))
+        return tuple(session_identifiers(attributes, self.session_keys))
 
     def _tool(self, span: SpanView, attributes: Attributes, *, pseudo: bool) -> ToolFacts:
         named = first_text(attributes, self.tool_name)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from goldspan.mappers.carrying_keys import ERROR_WORDS, INPUT_WORDS, NO_ERRORS, OUTPUT_WORDS, names_session
 from goldspan.mappers.dialects.reading import model_messages
-from goldspan.mappers.dialects.reading.value_parsing import identifier, is_redacted
+from goldspan.mappers.dialects.reading.value_parsing import is_redacted, session_identifier
 from goldspan.mappers.span_facts import (
     NO_EVIDENCE,
     RequestEvidence,
@@ -168,7 +168,7 @@ def _results_in_events(span: SpanView) -> Iterator[Any]:
 
 
 def _session(key: str, value: object) -> tuple[tuple[str, str], ...]:
-    if not isinstance(value, str) or value.isdecimal() or (found := identifier(value)) is None:
+    if not isinstance(value, str) or value.isdecimal() or (found := session_identifier(value)) is None:
         return ()
     return ((key, found),)
 

@@ -284,9 +284,13 @@ def asks_in_part(text: str) -> bool:
     return any(mark in told for mark in _REQUEST_MARKS) and read_value(text) is text
 
 
+_LONGEST_NOTHING = 100  # characters of messages with nothing but their role and why they end
+
+
 def says_nothing(output: object) -> bool:
     """Say whether a model's output has messages, and these nothing but their role and why they end."""
-    messages = () if isinstance(output, str) else tuple(raw_messages(output))
+    is_long = isinstance(output, str) and len(output) > _LONGEST_NOTHING
+    messages = () if is_long else tuple(raw_messages(output))
     return bool(messages) and not any(one[key] for one in messages for key in one.keys() - {"role", "finish_reason"})
 
 
@@ -303,6 +307,8 @@ def end_of_input(messages: object) -> InputEnd:
             if result.call_id:
                 answered.setdefault(result.call_id, result.failed)
         if message.results and (new_user_message is None or user_text is NO_CONTENT):
+            if new_user_message is None and message.role == "user" and message.text:
+                user_text = _captured(message.text)  # beside results: a user's only where a run begins with it
             new_user_message = False  # a message without text behind results may be the framework's
         elif new_user_message is None and message.role == "user":
             new_user_message = True

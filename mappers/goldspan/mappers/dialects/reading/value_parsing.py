@@ -129,16 +129,26 @@ def positive_number(value: object) -> int | None:
     return number if isinstance(number, int) and not isinstance(number, bool) and 0 < number < 1 << 31 else None
 
 
-def identifiers(attributes: Mapping[str, Any], keys: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each of these keys that holds an id, with the id."""
+_OF_RESPONSE = "resp_"
+"""How the ids of OpenAI's responses begin. Agent Framework writes that of the last one as the conversation's."""
+
+
+def session_identifier(value: object) -> str | None:
+    """Return the id of a session as text: no id of one answer, which is another in each turn."""
+    found = identifier(value)
+    return None if found is None or found.startswith(_OF_RESPONSE) else found
+
+
+def session_identifiers(attributes: Mapping[str, Any], keys: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each of these keys that holds the id of a session, with the id."""
     for key in keys:
-        if (found := identifier(attributes.get(key))) is not None:
+        if (found := session_identifier(attributes.get(key))) is not None:
             yield key, found
 
 
 def first_identifier(attributes: Mapping[str, Any], keys: Iterable[str]) -> str | None:
     """Return the first id under one of these keys."""
-    return next((found for _, found in identifiers(attributes, keys)), None)
+    return next((found for key in keys if (found := identifier(attributes.get(key))) is not None), None)
 
 
 # Which recorded values are hidden or cut off (R10): redaction tokens, length limits, marks of truncation.
