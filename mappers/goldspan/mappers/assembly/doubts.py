@@ -110,6 +110,7 @@ def _of_calls(
     executed = _executed(spans)
     yield from _of_requests(calls, told, spans, pseudo_tools)
     yield from _of_unexecuted(calls, models)
+    yield from _of_hand_offs_by_shape(calls)
     yield from _of_executions(calls, asked, spans)
     yield from _of_answers(calls, asked, spans, models)
     yield from _of_nameless_answers(calls, models, tree_of)
@@ -220,14 +221,11 @@ def _of_calls_without_arguments(calls: Sequence[ToolCall]) -> Iterator[Contradic
 
 
 def _of_unexecuted(calls: Sequence[ToolCall], models: Sequence[SpanFacts]) -> Iterator[Contradiction]:
-    """Doubt that hand-offs are calls, and what nobody executed where others were executed, or had other tools.
+    """Doubt that what nobody executed is a call where others were executed, or had other tools.
 
-    A request named like a hand-off may be one, and so may an execution without arguments that no dialect knows. What
-    the last model asked for may be its answer in the form of a call, or wait for a person.
+    A request named like a hand-off may be one. What the last model asked for may be its answer in the form of a call,
+    or wait for a person.
     """
-    for call in calls:
-        if call.dialect == SHAPE and call.name.startswith(HAND_OFFS) and not (call.requested or call.arguments):
-            yield Contradiction("handed_over", DoubtedFact.CALLS, call.evidence, [call.name])
     if all(call.requested and call.tool_definitions == NO_CONTENT for call in calls):
         return
     others_ran = not all(call.requested for call in calls)
@@ -236,6 +234,13 @@ def _of_unexecuted(calls: Sequence[ToolCall], models: Sequence[SpanFacts]) -> It
             yield Contradiction("handed_over", DoubtedFact.CALLS, call.evidence, [call.name])
         elif others_ran and call.error is None and any(span.ref in call.evidence for span in models[-1:]):
             yield Contradiction("never_ran", DoubtedFact.CALLS, call.evidence, [call.name])
+
+
+def _of_hand_offs_by_shape(calls: Sequence[ToolCall]) -> Iterator[Contradiction]:
+    """Doubt that executions without arguments are calls where no dialect knows them, and hand-offs are named so."""
+    for call in calls:
+        if call.dialect == SHAPE and call.name.startswith(HAND_OFFS) and not (call.requested or call.arguments):
+            yield Contradiction("handed_over", DoubtedFact.CALLS, call.evidence, [call.name])
 
 
 def _are_known(spans: Sequence[SpanFacts]) -> bool:
