@@ -340,10 +340,13 @@ ASKED = (RequestEvidence("f", "c1", ""),)
         (task("m1", 1, AGENT, "a", requests=ASKED), task("m2", 5, "bob", "a", requests=ASKED), True),
         (task("m1", 1, "now it is one", "a"), task("m2", 5, "now it is two", "a", "b"), False),
         (task("m1", 1, AGENT, "a", "b"), task("m2", 5, AGENT, "b", "c"), False),
+        (task("m1", 1, AGENT, "a", "sum up"), task("m2", 5, AGENT, "a", "b"), True),
+        (task("m1", 1, AGENT, "a", "b", requests=ASKED), task("m2", 5, AGENT, "a", "c"), False),
+        (task("m1", 1, AGENT, "a", "b"), task("m2", 5, AGENT, "a", "b", "c"), False),
     ],
     ids=[
         *("another question", "another task", "in a trace of its own", "no answer yet", "asked again", "asked anew"),
-        *("two speakers", "the time told", "trimmed"),
+        *("two speakers", "the time told", "trimmed", "forgotten", "changed after calls", "the next question"),
     ],
 )
 def test_two_turns_may_be_one_of_several_tasks(first: SpanFacts, second: SpanFacts, *, doubted: bool) -> None:
@@ -364,10 +367,11 @@ def test_two_turns_may_be_one_of_several_tasks(first: SpanFacts, second: SpanFac
         (task("m1", 1, "route", "b"), task("m2", 5, AGENT, "a", "b"), True),
         (task("m1", 1, "bob", "a", "b"), task("m2", 5, "eve", "a", "b", "b"), False),
         (task("m1", 1, "now it is one", "b"), task("m2", 5, "now it is two", "b", "b"), False),
+        (task("m1", 1, AGENT, "a", "sum up"), task("m2", 5, AGENT, "a", "b", requests=ASKED), True),
     ],
     ids=[
         *("told the same", "told the other's answer", "asked again", "told something else"),
-        *("told the last message", "told the history too", "told the same once more", "told it twice"),
+        *("told the last message", "told the history too", "told the same once more", "told it twice", "forgotten"),
     ],
 )
 def test_runs_of_agents_may_be_steps_of_a_program(first: SpanFacts, second: SpanFacts, *, doubted: bool) -> None:
@@ -385,6 +389,20 @@ def test_a_prompt_around_an_answer_may_be_a_step_of_a_program(prompt: str, *, do
     )
     told = task("m2", 5, AGENT, "b", trace="v").changed(context=ContextFacts(user_text=captured(prompt)))
     [session] = assemble([answered, told])
+    found = ["another_task" in {doubt.code for doubt in turn.doubts} for turn in session.turns]
+    assert found == [doubted] * 2
+
+
+@pytest.mark.parametrize(
+    ("users", "doubted"), [(["Find a table"], True), (["Find a tablet"], False), (["A table", "Find a table"], False)]
+)
+def test_a_step_of_a_plan_may_be_no_turn(users: list[str], *, doubted: bool) -> None:
+    """A user who takes up what the answer says has said something before that."""
+    roots = [agent("t", f"a{start}", session="s", start=start, end=start + 2) for start in (1, 5)]
+    plan = ContextFacts(user_text=captured("A table"), answer=captured('{"steps": ["Find a table", "Book it"]}'))
+    planned = task("m1", 1, "Plan.", "A table", wrote="x").changed(parent_id="a1", context=plan)
+    told = task("m2", 5, AGENT, *users, requests=ASKED).changed(parent_id="a5")
+    [session] = assemble([*roots, planned, told])
     found = ["another_task" in {doubt.code for doubt in turn.doubts} for turn in session.turns]
     assert found == [doubted] * 2
 

@@ -82,6 +82,18 @@ def test_a_message_without_parts_may_have_asked(parts: list[Any], silent: bool) 
     assert model.silent is silent
 
 
+@pytest.mark.parametrize(
+    ("reasons", "silent"),
+    [(["completed"], True), ("completed", True), (["stop"], False), (["completed", "stop"], False)],
+)
+def test_the_status_of_an_answer_is_no_reason(reasons: object, *, silent: bool) -> None:
+    """OpenLIT for JavaScript leaves requests of the Responses API out of the answer."""
+    answer = {"gen_ai.response.finish_reasons": reasons, "gen_ai.output.messages": '[{"role":"assistant","parts":[]}]'}
+    model = DialectRegistry().read(Span({"gen_ai.operation.name": "chat", **answer})).model
+    assert model is not None
+    assert model.silent is silent
+
+
 def test_a_call_of_which_nothing_is_written_may_have_asked() -> None:
     """What its agent runs before the next one is of one batch then (R8)."""
     asked, answered = DialectRegistry().read(Span({"gen_ai.operation.name": "chat"})).model, {"finish_reason": "stop"}

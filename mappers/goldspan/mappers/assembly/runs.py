@@ -390,18 +390,20 @@ def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
     Its model may have another task in the same turn, one of a pipeline's: the system tells it something else, or the
     model before asked for a tool and never saw the result. So may one that is told the same as a model before. And what
     a program runs between an answer and the next message may be of either. An agent, too, may be told by the program
-    what another answered, by itself or in a prompt of the program's, or what the user said to that one.
+    what another answered, by itself or in a prompt of the program's, or what the user said to that one. And what a
+    model is told about the conversation, to sum it up for example, is no part of the history afterwards.
     """
     first, last = _first_model(later[0]), next(_models_before(turn), None)
     with_agents = not all(one.agentless for one in (*turn, *later))
     if first is None or last is None:
         return None
-    if with_agents and _have_one_agent(turn, later) and not _one_asks_for_nothing(turn, later):
+    is_cut = _is_forgotten(turn, last, first)
+    if with_agents and _have_one_agent(turn, later) and not is_cut and not _one_asks_for_nothing(turn, later):
         return None
     before = [one.evidence for one in islice(_models_before(turn), MOST_BEFORE)]
     if not first.evidence.users:
         is_cut = _is_told_unseen(turn, later[0])
-    elif _is_quoted(last, first):
+    elif is_cut or _is_quoted(last, first, later[0].user_text.raw):
         is_cut = True
     elif with_agents:
         is_cut = any(_is_told_with(first.evidence, one) for one in before) or _quotes_user(turn, later[0])
@@ -437,12 +439,34 @@ def _is_told_with(given: SpanEvidence, other: SpanEvidence) -> bool:
     return users[-1:] == (other.wrote,) or (is_same and given.system != other.system)
 
 
-def _is_quoted(last: SpanFacts, first: SpanFacts) -> bool:
-    """Say whether a model is told one message only, and that has in it all that the model before answered."""
-    answer, text = last.context.answer.value, first.context.user_text.value
+def _is_forgotten(turn: list[Fragment], last: SpanFacts, first: SpanFacts) -> bool:
+    """Say whether a turn without calls was told last what the next one's history has not, which has all before that.
+
+    A user may have changed that message. Or a program asked about the conversation.
+
+        user: A table for two                           -> find_table(...)
+        user: A table for two    user: Sum this up      -> You want a table.
+        user: A table for two    user: For tomorrow     -> find_table(...)     does not know of the second
+    """
+    if not all(map(_asks_for_nothing, turn)):  # the rest reads content
+        return False
+    said, users = last.evidence.users or (), first.evidence.users or ()
+    place = len(said) - 1
+    return 0 < place < len(users) and users[:place] == said[:place] and users[place] != said[place]
+
+
+def _is_quoted(last: SpanFacts, first: SpanFacts, text: object) -> bool:
+    """Say whether a model is told one message only, and that has in it all that the model before answered.
+
+    Or a part of that, a step of a plan, and not what users said to the model before.
+    """
+    answer, users = last.context.answer.raw, first.evidence.users or ()
     if not (last.evidence.wrote and isinstance(answer, str) and isinstance(text, str)):
         return False
-    return len(first.evidence.users or ()) == 1 and answer.strip() in text
+    if len(users) == 1 and answer.strip() in text:
+        return True
+    said = last.evidence.users or ()
+    return bool(said) and said[-1] not in users and len(text) < len(answer) and is_within(text, answer)
 
 
 def _quotes_user(turn: list[Fragment], later: Fragment) -> bool:

@@ -269,8 +269,16 @@ _GEMINI = frozenset({"gemini", "gcp.gemini", "gcp.vertex_ai", "vertex_ai"})
 
 
 def _says_no_reason(attributes: Attributes) -> bool:
-    """Say whether nothing tells why a model stopped; a framework above it may know better."""
-    return attributes.get("gen_ai.provider.name") in _GEMINI or not any("finish" in str(key) for key in attributes)
+    """Say whether nothing tells why a model stopped; a framework above it may know better.
+
+    `completed` is the status of an answer of the Responses API, with tool calls and without.
+    """
+    reasons = [value for key, value in attributes.items() if "finish" in str(key)]
+    return attributes.get("gen_ai.provider.name") in _GEMINI or all(map(_is_status, reasons))
+
+
+def _is_status(reason: object) -> bool:
+    return reason == "completed" or (is_sequence(reason) and all(one == "completed" for one in reason))
 
 
 def error_message_for(*vague: str) -> Callable[[SpanView, Attributes, ToolFacts], ToolFacts]:
