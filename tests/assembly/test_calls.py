@@ -294,6 +294,10 @@ class TestPseudoCalls:
         assert calls(run("x", 1, "handoff_to_agent", {"agent_name": "store", "message": "look"})) == ()
         assert len(calls(run("x", 1, "handoff_to_agent", {"reason": "angry"}))) == 1, "an agent of a call centre"
 
+    def test_the_tool_by_which_strands_for_javascript_answers_is_none(self) -> None:
+        asked = asking("m", 1, ("strands_structured_output", {"summary": "two"}, "c"))
+        assert calls(asked, run("x", 2, "strands_structured_output", {"summary": "two"}, "c")) == ()
+
     @pytest.mark.parametrize(("other", "names"), [("A person", ["transfer_to_a_human"]), ("A human", []), (None, [])])
     def test_a_tool_named_like_a_hand_off_is_one_if_an_agent_of_the_turn_may_have_that_name(
         self, other: str | None, names: list[str]

@@ -12,6 +12,7 @@ from goldspan.scoring.sessions import Capture, Content, ToolCall
 PSEUDO_TOOLS: frozenset[str] = frozenset(
     {
         *("transfer_to_agent", "final_answer", "final_result", "handoff", "handoff_to_agent"),
+        "strands_structured_output",
         *("delegate_task_to_member", "delegate_task_to_members", "transfer_task_to_member"),
         *("Delegate work to coworker", "delegate_work_to_coworker"),
         *("Ask question to coworker", "ask_question_to_coworker"),
