@@ -397,12 +397,16 @@ def test_a_prompt_around_an_answer_may_be_a_step_of_a_program(prompt: str, *, do
     ("users", "doubted"), [(["Find a table"], True), (["Find a tablet"], False), (["A table", "Find a table"], False)]
 )
 def test_a_step_of_a_plan_may_be_no_turn(users: list[str], *, doubted: bool) -> None:
-    """A user who takes up what the answer says has said something before that."""
-    roots = [agent("t", f"a{start}", session="s", start=start, end=start + 2) for start in (1, 5)]
-    plan = ContextFacts(user_text=captured("A table"), answer=captured('{"steps": ["Find a table", "Book it"]}'))
-    planned = task("m1", 1, "Plan.", "A table", wrote="x").changed(parent_id="a1", context=plan)
+    """A user who takes up what the answer says has said something before that.
+
+    The agent has the answer, and the last of its model calls says nothing of what it was told.
+    """
+    first, second = (agent("t", f"a{start}", session="s", start=start, end=start + 3) for start in (1, 5))
+    first = first.changed(context=ContextFacts(answer=captured('{"steps": ["Find a table", "Book it"]}')))
+    planned = task("m1", 1, "Plan.", "A table").changed(parent_id="a1")
+    inner = model("t", "m1b", "m1", session="s", start=1.5, end=2)
     told = task("m2", 5, AGENT, *users, requests=ASKED).changed(parent_id="a5")
-    [session] = assemble([*roots, planned, told])
+    [session] = assemble([first, second, planned, inner, told])
     found = ["another_task" in {doubt.code for doubt in turn.doubts} for turn in session.turns]
     assert found == [doubted] * 2
 

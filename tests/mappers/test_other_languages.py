@@ -190,6 +190,12 @@ def test_errors_are_told_by_their_message_where_the_type_says_little() -> None:
     assert (tool(mastra).error, tool(typed).error) == ("x", "TimeoutError")
 
 
+def test_an_answer_of_voltagent_may_be_json() -> None:
+    plan = '{"steps": ["Find a table"]}'
+    found = read({"entity.type": "agent", "entity.name": "planner", "output": plan}, scope_name="@voltagent/core")
+    assert found.context.answer.raw == plan
+
+
 @pytest.mark.parametrize("operation", ["invoke_graph", "invoke_swarm"])
 def test_several_agents_of_strands_for_javascript_are_one_turn(operation: str) -> None:
     assert read({"gen_ai.operation.name": operation, "gen_ai.system": "strands-agents"}).role is Role.AGENT

@@ -385,7 +385,7 @@ def _taken_contents(fragment: Fragment) -> tuple[Content, ...]:
     last = next((span.context for span in reversed(fragment.spans) if span.role is Role.MODEL), None)
     return (
         fragment.user_text,
-        first_captured(one.answer for one in [*root, *reversed(own)]),
+        fragment.answer,
         first_captured(one.messages for one in [*reversed(own), *root]),
         *([own[0].messages] if last is None else [last.answer]),
     )

@@ -397,13 +397,13 @@ def _cut_between(turn: list[Fragment], later: list[Fragment]) -> Doubt | None:
     with_agents = not all(one.agentless for one in (*turn, *later))
     if first is None or last is None:
         return None
-    is_cut = _is_forgotten(turn, last, first)
+    is_cut = _is_forgotten(turn, first)
     if with_agents and _have_one_agent(turn, later) and not is_cut and not _one_asks_for_nothing(turn, later):
         return None
     before = [one.evidence for one in islice(_models_before(turn), MOST_BEFORE)]
     if not first.evidence.users:
         is_cut = _is_told_unseen(turn, later[0])
-    elif is_cut or _is_quoted(last, first, later[0].user_text.raw):
+    elif is_cut or _is_quoted(turn, later[0], first):
         is_cut = True
     elif with_agents:
         is_cut = any(_is_told_with(first.evidence, one) for one in before) or _quotes_user(turn, later[0])
@@ -439,7 +439,7 @@ def _is_told_with(given: SpanEvidence, other: SpanEvidence) -> bool:
     return users[-1:] == (other.wrote,) or (is_same and given.system != other.system)
 
 
-def _is_forgotten(turn: list[Fragment], last: SpanFacts, first: SpanFacts) -> bool:
+def _is_forgotten(turn: list[Fragment], first: SpanFacts) -> bool:
     """Say whether a turn without calls was told last what the next one's history has not, which has all before that.
 
     A user may have changed that message. Or a program asked about the conversation.
@@ -450,22 +450,27 @@ def _is_forgotten(turn: list[Fragment], last: SpanFacts, first: SpanFacts) -> bo
     """
     if not all(map(_asks_for_nothing, turn)):  # the rest reads content
         return False
-    said, users = last.evidence.users or (), first.evidence.users or ()
+    said, users = _said_last(turn), first.evidence.users or ()
     place = len(said) - 1
     return 0 < place < len(users) and users[:place] == said[:place] and users[place] != said[place]
 
 
-def _is_quoted(last: SpanFacts, first: SpanFacts, text: object) -> bool:
-    """Say whether a model is told one message only, and that has in it all that the model before answered.
+def _said_last(turn: list[Fragment]) -> tuple[str, ...]:
+    """Return what users said, as the last model call of a turn tells of which this is known."""
+    return first_known(one.evidence.users for one in islice(_models_before(turn), MOST_BEFORE)) or ()
 
-    Or a part of that, a step of a plan, and not what users said to the model before.
+
+def _is_quoted(turn: list[Fragment], later: Fragment, first: SpanFacts) -> bool:
+    """Say whether a model is told one message only, and that has in it all that the turn before answered.
+
+    Or a part of that, a step of a plan, and not what users said in the turn before.
     """
-    answer, users = last.context.answer.raw, first.evidence.users or ()
-    if not (last.evidence.wrote and isinstance(answer, str) and isinstance(text, str)):
+    answer, text, users = turn[-1].answer.raw, later.user_text.raw, first.evidence.users or ()
+    if not (isinstance(answer, str) and answer.strip() and isinstance(text, str)):
         return False
     if len(users) == 1 and answer.strip() in text:
         return True
-    said = last.evidence.users or ()
+    said = _said_last(turn)
     return bool(said) and said[-1] not in users and len(text) < len(answer) and is_within(text, answer)
 
 

@@ -76,6 +76,11 @@ class Fragment(Struct, frozen=True, gc=False, eq=False):
         return first_captured(one.context.user_text for one in (self.root_span, *self.spans) if one is not None)
 
     @property
+    def answer(self) -> Content:
+        """What was answered: of all copies the one that goes to other processes."""
+        return first_captured(one.context.answer for one in (self.root_span, *self.spans[::-1]) if one is not None)
+
+    @property
     def order(self) -> tuple[int, int, str, str]:
         """The order of fragments in a session."""
         return (self.start, self.end, self.root.trace_id, self.root.span_id)

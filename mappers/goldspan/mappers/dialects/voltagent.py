@@ -37,7 +37,7 @@ VOLTAGENT = DialectTable(
     pseudo_tools=frozenset({"delegate_task"}),
     input=(Source("llm.messages"),),
     user_text=(Source("input", take=first_of(plain_text, user_text_at())),),
-    answer=(Source("output", take=first_of(plain_text, answer_at())),),
+    answer=(Source("output", take=first_of(plain_text, answer_at())), Source("output")),
     agent=("entity.name",),
     tool_hook=error_message_for("VoltAgentError"),
     session_keys=("conversation.id", "voltagent.conversation_id"),
