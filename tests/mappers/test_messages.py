@@ -165,6 +165,14 @@ def test_what_is_no_request_of_the_model_is_none(output: Any) -> None:
     assert requests_in(output) == ()
 
 
+@pytest.mark.parametrize(("more", "arguments"), [({}, PARIS), ({"id": "c-1", "type": "function"}, {"input": PARIS})])
+def test_a_dump_of_a_block_is_an_envelope_where_nothing_else_is_told_of_the_request(more: Any, arguments: Any) -> None:
+    """A tool may have a parameter `input`."""
+    call = {"function": {"name": "get_weather", "arguments": '{"input":{"city":"Paris"}}'}, **more}
+    [request] = requests_in({"role": "assistant", "tool_calls": [call]})
+    assert request.arguments.value == arguments
+
+
 def test_a_request_may_lack_arguments_and_id_and_hide_one_argument() -> None:
     first, second = requests_in(
         [

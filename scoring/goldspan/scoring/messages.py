@@ -492,7 +492,15 @@ def _request(part: Mapping[str, Any]) -> MessageRequest | None:
     if not isinstance(name, str) or not name or _defines(held) or "tools" in held:  # a list of a server's tools
         return None
     failed = held.get("status") == "failed" or _is_failed(held)
-    return MessageRequest(name, _first(held, _ARGUMENTS), _id(held), failed)
+    arguments = _first(held, _ARGUMENTS)
+    if isinstance(arguments, str) and arguments.startswith(_DUMPED_BLOCK) and set(part) == {"function"}:
+        inner = read_value(arguments)
+        arguments = inner["input"] if is_mapping(inner) and len(inner) == 1 else arguments
+    return MessageRequest(name, arguments, _id(held), failed)
+
+
+_DUMPED_BLOCK = '{"input":{'
+"""How arguments begin that Logfire, until 4.10 at least, dumps with the block of Anthropic's that holds them."""
 
 
 def _first(held: Mapping[str, Any], keys: Iterable[str]) -> Any:
