@@ -271,7 +271,7 @@ def test_results_that_a_model_has_answered_begin_a_turn(answers: bool, given: tu
     assert shape([plain("t", "main", start=0, end=9), *in_one_trace]) == turns
 
 
-@pytest.mark.parametrize(("text", "agents", "turns"), [("b", 2, 2), ("a", 2, 1), (None, 2, 1), ("b", 0, 1)])
+@pytest.mark.parametrize(("text", "agents", "turns"), [("b", 2, 2), ("a", 2, 1), (None, 2, 1), ("", 2, 1), ("b", 0, 1)])
 def test_a_user_s_text_beside_results_begins_the_turn_of_an_agent_that_is_given_them_first(
     text: str | None, agents: int, turns: int
 ) -> None:

@@ -378,7 +378,7 @@ def _models_before(turn: list[Fragment]) -> Iterator[SpanFacts]:
 def _is_told_more(turn: list[Fragment], fragment: Fragment) -> bool:
     """Say whether what is given results is told more: an agent by a user, whose text is beside them (R7)."""
     text = NO_CONTENT if fragment.agentless else fragment.user_text
-    if text.value is not None and all(one.user_text != text for one in turn):
+    if text.value and all(one.user_text != text for one in turn):
         return True
     first = _first_model(fragment)
     return first is not None and is_told_again(first, _models_before(turn))
