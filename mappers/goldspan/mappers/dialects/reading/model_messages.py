@@ -296,16 +296,24 @@ def says_nothing(output: object) -> bool:
 
 def end_of_input(messages: object) -> InputEnd:
     """Read the messages since the model's last one. The history before is parsed only where a turn begins."""
+    found = list(since_the_model(messages))
+    answered: dict[str, bool] = {}
+    for result in (one for message in found for one in message.results if one.call_id):
+        answered.setdefault(result.call_id, result.failed)
+    new_user_message, user_text = _told_by_user(found)
+    latest = sum(message.role == "user" and not message.results for message in found)
+    counts = _user_messages(messages, latest) if new_user_message else None
+    asked = [one for message in reversed(found) for one in message.requests if one.call_id in answered]
+    return InputEnd(
+        new_user_message, answered or None, user_text, counts, tuple([_tool_request(one, ()) for one in asked])
+    )
+
+
+def _told_by_user(found: Iterable[Message]) -> tuple[bool | None, Content]:
+    """Return whether these messages, the last of them first, end with one of a user, and what a user says in them."""
     new_user_message: bool | None = None
     user_text = NO_CONTENT
-    answered: dict[str, bool] = {}
-    asked: list[MessageRequest] = []
-    latest = 0
-    for message in since_the_model(messages):
-        asked += reversed(message.requests)
-        for result in message.results:
-            if result.call_id:
-                answered.setdefault(result.call_id, result.failed)
+    for message in found:
         if message.results and (new_user_message is None or user_text is NO_CONTENT):
             if new_user_message is None and message.role == "user" and message.text:
                 user_text = _captured(message.text)  # beside results: a user's only where a run begins with it
@@ -313,10 +321,7 @@ def end_of_input(messages: object) -> InputEnd:
         elif new_user_message is None and message.role == "user":
             new_user_message = True
             user_text = _captured(message.text)
-        latest += message.role == "user" and not message.results
-    counts = _user_messages(messages, latest) if new_user_message else None
-    repeated = tuple([_tool_request(one, ()) for one in reversed(asked) if one.call_id in answered])
-    return InputEnd(new_user_message, answered or None, user_text, counts, repeated)
+    return new_user_message, user_text
 
 
 def since_the_model(messages: object) -> Iterable[Message]:
