@@ -27,8 +27,9 @@ _NO_SESSION = frozenset({"mcp", "transport", "parent", "user", "name"})
 _SAYING = ("out", "output", "outputs", "messages", "message", "prompt", "prompts", "completion", "completions", "llm")
 _CARRYING = (CALL_WORDS | INPUT_WORDS).union(_SAYING, ("conversation", "response", "reply", "choices", "generation"))
 _TOOL_WORDS = frozenset({"tool", "tools", "toolcall", "functioncall", "llm"})
-_ASKED = INPUT_WORDS - {"in"} | {"prompt", "prompts", "messages"}
-_ANSWERED = OUTPUT_WORDS - {"out"} | {"reply"}
+_ASKED = INPUT_WORDS | {"prompt", "prompts", "messages"}
+_ANSWERED = OUTPUT_WORDS | {"reply"}
+_SHORT = frozenset({"in", "out"})
 _AGENTS_WORDS = tuple(map(frozenset, (("gen", "ai"), ("span", "kind"), ("span", "type"), ("function", "call"))))
 _NO_CONTENT = regex(
     r"(?:http|db|rpc|messaging|graphql|faas|url|net|network|server|client|error|exception|thread|process|aws|k8s"
@@ -74,14 +75,15 @@ def are_of_agent(keys: Iterable[str]) -> bool:
 
 
 _INPUT, _OUTPUT, _BOTH_SIDES = 1, 2, 3
+_SEPARATORS = regex(r"[^a-z]+")
 
 
 @lru_cache(maxsize=4096)
 def _sides_of(key: str) -> int:
     """Return whether a key is of an input, of an output or, as it names an agent's work, enough by itself."""
-    words = words_of(key)
     if _NO_CONTENT.match(key) is not None:
         return 0
+    words = words_of(key) - _SHORT.difference(_SEPARATORS.split(key.lower()))  # `in` of `step.in`, not of `logIn`
     if not _TOOL_WORDS.isdisjoint(words) or any(both <= words for both in _AGENTS_WORDS):
         return _BOTH_SIDES
     return _INPUT * (not _ASKED.isdisjoint(words)) | _OUTPUT * (not _ANSWERED.isdisjoint(words))
@@ -144,7 +146,10 @@ def _key_around(encoded: bytes, at: int) -> str:
 _KEY_TAG, _VALUE_TAG = 0x0A, 0x12
 _LONGEST_KEY = 0x7F
 _PARTS_OF_AGENTS = tuple(map(regex, (rb"tool", rb"llm", rb"gen.?ai", rb"span", rb"function.?call")))
-_PARTS_OF_INPUTS = tuple(map(regex, (rb"input", rb"arg(?:s|ument)", rb"param", rb"prompt", rb"messages")))
-_PARTS_OF_OUTPUTS = tuple(
-    regex(word.encode()) for word in sorted(_ANSWERED) if not any(word != one and one in word for one in _ANSWERED)
+_PARTS_OF_INPUTS = tuple(
+    map(regex, (rb"input", rb"arg(?:s|ument)", rb"param", rb"prompt", rb"messages", rb"in(?<![a-z]in)(?![a-z ])"))
+)
+_PARTS_OF_OUTPUTS = (
+    *(regex(word.encode()) for word in sorted(_ANSWERED - _SHORT)),
+    regex(rb"out(?<![a-z]out)(?![a-z ])"),
 )
