@@ -432,8 +432,9 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
 def _unit_of(tree: TraceTree, first: SpanFacts) -> SpanRef | None:
     top = tree.top(first.span_id)
     above = tree.spans.get(top) if first.dialect == SHAPE and tree.outermost_agents[top] > 1 else None
-    has_output = above is not None and above.role is None and above.look is not None and above.look.result_place
-    return above.ref if above is not None and has_output else None
+    if above is None or above.role is not None or above.look is None or above.look.result_place is None:
+        return None
+    return above.ref
 
 
 _LONGEST_SILENCE = 86_400_000_000_000
