@@ -277,9 +277,19 @@ def test_agents_of_one_root_that_a_user_told_different_things_are_doubted_at_eve
             made(f"m{begin}", f"agent {begin}", begin + 1, "chat", gen_ai__system_instructions="Be brief."),
             ran(f"agent {begin}", begin + 3, "", "search", query=text),
         ]
-    doubted = {**agree([request(spans)], golden({"name": "search"}), scorer_of())}
+    doubted = agree([request(spans)], golden({"name": "search"}), scorer_of())
     [turn] = [one for one in doubted.values() if one.get(LEVEL) == "turn"]
     assert turn["tool_parameter_match.reason"] == "reading_doubtful"
+
+
+def test_a_trace_that_names_an_answer_and_no_session_is_sampled_by_its_own_id_at_every_door() -> None:
+    spans = [
+        made("root", "", 0, "invoke_agent", gen_ai__conversation__id="resp_5"),
+        made("m1", "root", 1, "chat", tools=[BOOK], asks=("c1", "book", {"seat": "1A"})),
+        ran("root", 3, "c1", "book", seat="1A"),
+    ]
+    said = agree([request(spans)], GoldenIndex(sample=0.8), scorer_of(metrics=[SCHEMA]))
+    assert {one["gen_ai.conversation.id"] for one in said.values()} == {TRACE}
 
 
 @pytest.mark.parametrize("name", ["support", "recruiting"])

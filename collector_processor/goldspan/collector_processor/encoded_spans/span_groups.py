@@ -43,7 +43,7 @@ from goldspan.collector_processor.otlp_signals import Signal
 from goldspan.mappers.assembly.turn_fragments import DEFAULT_SESSION_KEYS
 from goldspan.mappers.carrying_keys import may_be_of_agent
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.dialects.reading.value_parsing import identifier
+from goldspan.mappers.dialects.reading.value_parsing import session_identifier
 from goldspan.mappers.readers.otlp_protobuf import (
     ProtobufReader,
     fields,
@@ -437,12 +437,12 @@ def _session_id(encoded: bytes, at: int) -> str | None:
     """Return the session id in the `AnyValue` whose length is at this offset."""
     size = encoded[at] if at < len(encoded) else 0x80
     if 2 < size < 0x80 and encoded[at + 1 : at + 3] == bytes([_TEXT, size - 2]):
-        return identifier(str(encoded[at + 3 : at + 1 + size], "utf-8", "replace"))
+        return session_identifier(str(encoded[at + 3 : at + 1 + size], "utf-8", "replace"))
     size, start = varint(encoded, at)
     if size < 0:
         return None
     try:
-        return identifier(message_value(message_class("AnyValue").FromString(encoded[start : start + size])))
+        return session_identifier(message_value(message_class("AnyValue").FromString(encoded[start : start + size])))
     except DecodeError:
         return None
 

@@ -27,7 +27,7 @@ from goldspan.collector_processor.engine.reading_and_holding import (
 from goldspan.collector_processor.engine.trace_machine import EngineSettings
 from goldspan.mappers.carrying_keys import are_of_agent
 from goldspan.mappers.dialect_registry import DialectRegistry
-from goldspan.mappers.dialects.reading.value_parsing import identifier
+from goldspan.mappers.dialects.reading.value_parsing import session_identifier
 from goldspan.mappers.readers import sdk
 from goldspan.mappers.span_facts import LogFacts, Role, content_size
 from goldspan.mappers.spans import LogView, PlainSpans, UndecodedSpan
@@ -352,7 +352,7 @@ class TraceFilter:
 
     def _session_ids(self, attributes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for key in self._registry.session_keys.intersection(attributes):
-            if (session_id := identifier(attributes[key])) is not None:
+            if (session_id := session_identifier(attributes[key])) is not None:
                 yield session_id, key
 
 

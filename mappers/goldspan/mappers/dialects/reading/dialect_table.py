@@ -41,6 +41,7 @@ from goldspan.mappers.dialects.reading.value_parsing import (
     positive_number,
     read_arguments,
     read_content,
+    session_identifier,
     session_identifiers,
 )
 from goldspan.mappers.span_facts import ContextFacts, ModelFacts, Role, ToolFacts, ToolRequest
@@ -469,7 +470,9 @@ class DialectTable:
         turn_id = first_text(attributes, self.turn_id) if self.turn_id else None
         sessions = self._sessions(attributes) if self.session_keys else ()
         if self.sessions_inside:
-            inside = ((source.key, identifier(source.value(span, attributes))) for source in self.sessions_inside)
+            inside = (
+                (source.key, session_identifier(source.value(span, attributes))) for source in self.sessions_inside
+            )
             sessions = (*sessions, *((key, found) for key, found in inside if found is not None))
         return rule, turn_id, sessions
 
