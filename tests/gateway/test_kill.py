@@ -16,5 +16,6 @@ def test_what_was_acknowledged_arrives_and_is_scored_as_by_a_replay(tmp_path: Pa
     assert outcome.lost == 0
     assert outcome.said == outcome.wanted
     assert outcome.said
-    assert outcome.again < outcome.acknowledged / 8  # a quarter, were they committed later; `make soak` looks closer
+    # A kill sends again what was on its way: a turn of each client is an eighth. Committed later it were a quarter.
+    assert outcome.again < outcome.acknowledged / 5
     assert outcome.warnings == []
