@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, settings
 
-from quick_run import left_out
+from quick_run import left_out, part_of_a_whole_run, thinned_out
 
 LEFT_OUT = pytest.StashKey[int]()
 
@@ -36,6 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "every_recording: a quick run tries it with one recording a dialect")
+    config.addinivalue_line("markers", "costly: with --all and less than 100 examples a part of its cases is tried")
     config.addinivalue_line("markers", "exhaustive: a quick run leaves it out")
     if not config.getoption("--hypothesis-profile"):
         quick = settings.get_profile("quick")
@@ -44,10 +45,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests out of a quick run, unless the command line names a single case."""
-    if config.getoption("--all") or any("[" in argument for argument in config.args):
+    """Leave tests out of a quick run, and of one with few examples, unless the command line names a single case."""
+    if any("[" in argument for argument in config.args):
         return
-    if out := left_out(items, config.getoption("--recording")):
+    whole = config.getoption("--all")
+    out = thinned_out(items, part_of_a_whole_run(config)) if whole else left_out(items, config.getoption("--recording"))
+    if out:
         gone = set(out)
         items[:] = [item for item in items if item not in gone]
         config.hook.pytest_deselected(items=out)
@@ -91,4 +94,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for reason, times in reasons.most_common():
         terminalreporter.write_line(f"skipped {times:>5}: {reason.removeprefix('Skipped: ')}")
     if count := config.stash.get(LEFT_OUT, 0):
-        terminalreporter.write_line(f"quick run: {count} tests left out; `make test-all` or `pytest --all` runs them")
+        terminalreporter.write_line(f"{count} tests left out; `make test-all` or `pytest --all` runs them")

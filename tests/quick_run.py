@@ -1,9 +1,10 @@
-"""Which tests a quick run leaves out; `conftest.py` asks."""
+"""Which tests a quick run leaves out, and a whole one with few examples; `conftest.py` asks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -15,6 +16,21 @@ def quick_recordings() -> frozenset[str]:
     dialects = (sorted(folder.glob("*.facts.json")) for folder in sorted((FIXTURES / "dialects").iterdir()))
     plainest = (min(facts, key=lambda path: len(path.name)) for facts in dialects if facts)
     return frozenset(path.name.removesuffix(".facts.json") for path in plainest)
+
+
+def part_of_a_whole_run(config: pytest.Config) -> int:
+    """Return n, where a run with few examples tries every n-th of what is costly: 1 for 100 examples and more."""
+    return max(1, 100 // config.getoption("--examples")) if config.getoption("--all") else 1
+
+
+def thinned_out(items: list[pytest.Item], every: int) -> list[pytest.Item]:
+    """Return the cases of tests marked `costly` but every n-th: other recordings for each test."""
+    by_test: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("costly"):
+            by_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {case for test, cases in by_test.items() for case in cases[crc32(test.encode()) % every :: every]}
+    return [case for cases in by_test.values() for case in cases if case not in kept]
 
 
 def left_out(items: list[pytest.Item], also: Iterable[str] = ()) -> list[pytest.Item]:

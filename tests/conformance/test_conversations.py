@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance import conversations, variations
+from quick_run import part_of_a_whole_run
 
 
 @pytest.mark.skipif(not conversations.DATA.is_file(), reason="the recorded data sets are not at hand")
@@ -34,7 +35,7 @@ def test_what_two_instrumentations_write_is_read_once(request: pytest.FixtureReq
 def test_what_could_be_taken_for_something_else_is_not(request: pytest.FixtureRequest) -> None:
     table, wrong = variations.Table(), list[variations.Case]()
     odd = list(conversations.odd_conversations())
-    for one in odd if request.config.getoption("--all") else odd[::8]:
+    for one in odd[:: part_of_a_whole_run(request.config) if request.config.getoption("--all") else 8]:
         for found in conversations.cases_of(one):
             table.add(found)
             wrong += [found] if found.silent or found.outcome == variations.BLIND else []

@@ -109,6 +109,7 @@ def golden_of(sessions: list[Session]) -> GoldenIndex:
 
 
 @pytest.mark.every_recording
+@pytest.mark.costly
 @pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_sessions_are_the_same_in_every_order(name: str, subtests: pytest.Subtests) -> None:
     whole = recording(name)
@@ -163,6 +164,7 @@ def sessions_in(evaluations: dict[str, Evaluation]) -> list[Session]:
 
 
 @pytest.mark.every_recording
+@pytest.mark.costly
 @pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_the_engine_arrives_at_the_same_evaluations(name: str, subtests: pytest.Subtests) -> None:
     whole = recording(name)

@@ -34,6 +34,7 @@ LEVEL = "tool_parameter_match.level"
 
 
 @pytest.mark.every_recording
+@pytest.mark.costly
 @pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_a_drawn_golden_is_answered_alike_by_every_door(name: str) -> None:
     """Of every second drawing agents leave out the arguments that have their declared default."""
@@ -45,6 +46,7 @@ def test_a_drawn_golden_is_answered_alike_by_every_door(name: str) -> None:
 
 
 @pytest.mark.every_recording
+@pytest.mark.costly
 @pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_an_instrumentation_that_nobody_knows_is_answered_alike_by_every_door(name: str) -> None:
     """No key is known but the session's, on roots alone, and none has a word that only agents have."""

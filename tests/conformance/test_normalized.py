@@ -75,6 +75,7 @@ def words(sessions: Sequence[Session]) -> Any:
 
 
 @pytest.mark.every_recording
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 def test_a_normalized_recording_has_the_same_calls(name: str, tmp_path: Path, subtests: pytest.Subtests) -> None:
     for case, normalizer in CASES.items():

@@ -52,6 +52,7 @@ def drawn_profile(seed: int, sessions: Iterable[Session]) -> Profile:
 
 
 @pytest.mark.every_recording
+@pytest.mark.costly
 @pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_a_drawn_profile_finds_alike_at_every_door(name: str, tmp_path: Path) -> None:
     documents = [*requests_of(name), *(log_documents(name) if name in LOGGED else [])]

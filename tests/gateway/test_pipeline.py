@@ -26,6 +26,7 @@ STRANDS = "strands-default"
 
 
 @pytest.mark.every_recording
+@pytest.mark.costly
 @pytest.mark.parametrize("recording", RECORDING_NAMES)
 def test_final_results_are_those_of_a_replay_however_the_records_come(recording: str) -> None:
     wanted = said_by_replay(files_of(recording), everything())

@@ -59,6 +59,7 @@ def test_results_are_those_of_a_replay(name: str) -> None:
 
 
 @pytest.mark.every_recording
+@pytest.mark.costly
 @pytest.mark.parametrize("name", RECORDING_NAMES)
 def test_without_goldens_too(name: str) -> None:
     """Messages, definitions, results and answers are read from every dialect as a replay reads them."""

@@ -128,6 +128,7 @@ def span_lines(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.every_recording
+@pytest.mark.costly
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.json"))
 def test_every_recording_gives_the_same_results_in_three_processes(
     path: Path, tmp_path: Path, score_in_small_process: Callable[..., tuple[Any, ...]]
