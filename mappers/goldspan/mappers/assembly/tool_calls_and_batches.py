@@ -19,7 +19,7 @@ told by what ran around it (`trace_tree`).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -128,9 +128,10 @@ def calls_of(spans: Sequence[SpanFacts], tree_of: TreeOf, pseudo_tools: Collecti
     `spans` are the turn's recognised spans in the order of time, `tree_of` gives the trace of each.
     """
     executions = _without_superseded_attempts(_executions(spans, tree_of))
-    unmatched = _match_requests(executions, _requests(spans, tree_of))
-    answered = _answered_calls(spans)
-    _tell_failures(executions, answered, spans)
+    asked = _requests(spans, tree_of)
+    unmatched = _match_requests(executions, asked)
+    answered, own = _answered_calls(spans), _own_answers(asked, spans)
+    _tell_failures(executions, answered, own, spans)
     executed_names = {execution.name for execution in executions if execution.tool.executed}
     batch_of = _batches_without_requests(executions, spans, tree_of)
     batches, given = Batches(), GivenTools(spans, tree_of)
@@ -151,7 +152,7 @@ def calls_of(spans: Sequence[SpanFacts], tree_of: TreeOf, pseudo_tools: Collecti
         call = _requested_call(ask, given, _nameless_error(ask, later, executions))
         if is_of_framework(call, pseudo_tools, spans):
             continue
-        call = _only_requested(call, executed_names, shown)
+        call = _only_requested(call, executed_names, shown | own.get(ask.response, {}))
         moment = time_order(ask.model) if requested else (ask.model.end, ask.model.end, ask.model.span_id)
         batches.add(ask.response, moment, ask.position, call)
     return batches.numbered()
@@ -554,8 +555,30 @@ def _answered_calls(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
     return answered
 
 
+def _own_answers(asked: Sequence[_ModelRequest], spans: Sequence[SpanFacts]) -> dict[int, dict[str, str | None]]:
+    """Return by response what the next model call was told of ids that several responses share.
+
+    Some models number the calls of each response anew: later results have these ids, too.
+    """
+    times = Counter(one.request.call_id for one in asked)
+    shared = [(one, call_id) for one in asked if (call_id := one.request.call_id) and times[call_id] > 1]
+    # A run that goes on repeats its requests, and these are no others.
+    others = Counter(call_id for call_id, _ in {(key, value_digest(one.request.arguments.raw)) for one, key in shared})
+    told = [(span.start, span.model.answered) for span in spans if span.model is not None and span.model.answered]
+    starts = [start for start, _ in told]
+    found: dict[int, dict[str, str | None]] = {}
+    for one, call_id in shared:
+        place = bisect_left(starts, one.model.end)
+        if others[call_id] > 1 and place < len(told) and call_id in told[place][1]:
+            found.setdefault(one.response, {})[call_id] = "error" if told[place][1][call_id] else None
+    return found
+
+
 def _tell_failures(
-    executions: Sequence[_Execution], answered: dict[str, str | None], spans: Iterable[SpanFacts]
+    executions: Sequence[_Execution],
+    answered: dict[str, str | None],
+    own: Mapping[int, Mapping[str, str | None]],
+    spans: Iterable[SpanFacts],
 ) -> None:
     """Tell failures by the status, by what a span names itself, and by what the next model saw (R12).
 
@@ -568,7 +591,8 @@ def _tell_failures(
         call_id = one.tool.call_id or (one.asked.request.call_id if one.asked else None) or ""
         if one.batch in joined and call_id in answered and all(layer.evidence.failed is False for layer in one.layers):
             answered[call_id] = None
-        error = _error_of(one, answered.get(call_id), failed)
+        told = own.get(one.asked.response, answered) if one.asked is not None else answered
+        error = _error_of(one, told.get(call_id, answered.get(call_id)), failed)
         if error != one.tool.error:
             one.tool = replace(one.tool, error=error)
 
