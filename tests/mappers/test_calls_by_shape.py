@@ -244,3 +244,104 @@ def test_what_is_named_like_a_model_that_asked_is_one(name: str, *, doubted: boo
     last = Span({"x.output": "Done."}, name=name, span_id="c" * 16, parent_id="f" * 16, start=4_000, end=4_500)
     [session] = assemble(map(DialectRegistry().read, (root, *models, decorated(2, {"seat": 7}), last)))
     assert [doubt.code for turn in session.turns for doubt in turn.doubts] == ["rejected_unseen"] * doubted
+
+
+def test_arguments_that_stand_one_by_one_may_hold_lists() -> None:
+    flat = {"t.args.seats.0.row": 7, "t.args.seats.0.side": "left", "t.args.seats.1.row": 8, "t.args.day": "Monday"}
+    facts = read("run", {"tool.name": "book", **flat})
+    assert facts.tool is not None
+    seats = [{"row": 7, "side": "left"}, {"row": 8}]
+    assert facts.tool.arguments.value == {"seats": seats, "day": "Monday"}
+
+
+@pytest.mark.parametrize("name", ["tools/call", "call_tool"])
+def test_the_tool_of_a_protocol_s_request_is_the_one_that_it_names(name: str) -> None:
+    params = {"name": "search", "arguments": PARIS, "_meta": {"progressToken": 1}}
+    written = {"jsonrpc.method": "tools/call", "jsonrpc.params": json.dumps(params), "jsonrpc.result": "{}"}
+    facts = read(name, written)
+    assert facts.tool is not None
+    assert (facts.tool.name, facts.tool.arguments.value) == ("search", PARIS)
+
+
+def test_what_a_named_tool_was_called_with_is_no_protocol_s_request() -> None:
+    arguments = {"name": "Ada", "arguments": {"mood": "good"}}
+    facts = read("greet", {"span.type": "tool", "tool.input": json.dumps(arguments)})
+    assert facts.tool is not None
+    assert facts.tool.name == "greet"
+
+
+def asking(*seats: int, call_id: str = "c") -> dict[str, Any]:
+    calls = [
+        {"id": f"{call_id}{seat}", "function": {"name": "book", "arguments": json.dumps({"seat": seat})}}
+        for seat in seats
+    ]
+    return {"role": "assistant", "tool_calls": calls}
+
+
+def below(number: int, name: str, attributes: dict[str, Any], **more: Any) -> Span:
+    start = 1_000 * number
+    return Span(attributes, name, span_id=f"{number:x}" * 16, parent_id="f" * 16, start=start, end=start + 500, **more)
+
+
+def calls_of(*spans: Span) -> list[tuple[str, int, bool]]:
+    root = Span({"session.id": "s"}, span_id="f" * 16, end=9_000)
+    [session] = assemble(map(DialectRegistry().read, (root, *spans)))
+    assert not any(turn.doubts for turn in session.turns)
+    return [(call.name, call.batch, call.error is not None) for call in session.calls]
+
+
+def test_a_message_of_an_assistant_alone_is_an_answer_under_any_key() -> None:
+    said = [{"role": "user", "content": "Two seats"}]
+    assert calls_of(below(1, "ask", {"llm.prompt": json.dumps(said), "llm.reply": json.dumps(asking(7, 8))})) == [
+        ("book", 1, False),
+        ("book", 1, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"llm.request.messages": json.dumps([{"role": "user", "content": "Hello"}])},
+        {"prompt": "Hello", "completion": "Good morning"},
+    ],
+    ids=["messages and no answer", "texts"],
+)
+def test_a_turn_without_calls_is_known_by_what_its_model_was_told(attributes: dict[str, Any]) -> None:
+    root = Span({"session.id": "s"}, span_id="f" * 16, end=9_000)
+    [session] = assemble(map(DialectRegistry().read, (root, below(1, "ask", attributes))))
+    assert [turn.calls for turn in session.turns] == [()]
+
+
+def test_executions_between_models_are_one_batch_where_the_first_one_s_answer_is_cut() -> None:
+    cut = json.dumps([asking(7, 8)])[:60]
+    ran = [below(2 + at, "run", {"tool.name": "book", "args": json.dumps({"seat": 7 + at})}) for at in (0, 1)]
+    last = below(4, "ask", {"x.output": json.dumps([{"role": "assistant", "content": "Booked"}])})
+    assert calls_of(below(1, "ask", {"x.output": cut}), *ran, last) == [("book", 1, False), ("book", 1, False)]
+
+
+@pytest.mark.parametrize("call_id", ["c1", "c2"])
+def test_a_failure_may_be_told_by_the_span_that_is_written_as_a_call_ends(call_id: str) -> None:
+    begun = below(1, "tool_start", {"span.type": "tool", "tool_name": "book", "tool_call_id": "c1", "args": "{}"})
+    ended = below(2, "tool_end", {"tool_call_id": call_id, "tool_error": "no seat", "tool_output": "no seat"})
+    assert calls_of(begun, ended) == [("book", 1, call_id == "c1")]
+
+
+def test_calls_whose_ids_are_numbered_anew_failed_as_the_model_after_each_was_told() -> None:
+    history: list[Any] = [{"role": "user", "content": "Seats"}]
+    models: list[Span] = []
+    for number, (seat, result) in enumerate(((7, "Error: taken"), (8, "booked")), start=1):
+        asked = {**asking(seat), "tool_calls": [{**asking(seat)["tool_calls"][0], "id": "call_0"}]}
+        models.append(below(number, "ask", {"x.input": json.dumps(history), "x.output": json.dumps([asked])}))
+        history += [asked, {"role": "tool", "tool_call_id": "call_0", "content": result}]
+    done = {"role": "assistant", "content": "Done"}
+    models.append(below(3, "ask", {"x.input": json.dumps(history), "x.output": json.dumps([done])}))
+    assert calls_of(*models) == [("book", 1, True), ("book", 2, False)]
+
+
+@pytest.mark.parametrize(
+    "text", ["Fehler: belegt", "Erreur : occupé", "エラー: 満席", "错误\uff1a已满", "Fehlerfrei: gebucht"]
+)
+def test_results_begin_as_errors_in_other_languages(text: str) -> None:
+    facts = read("book", {"span.type": "tool", "args": "{}", "output": text})
+    assert facts.tool is not None
+    assert (facts.tool.error is not None) == (text != "Fehlerfrei: gebucht")

@@ -27,7 +27,7 @@ _NO_SESSION = frozenset({"mcp", "transport", "parent", "user", "name"})
 _SAYING = ("out", "output", "outputs", "messages", "message", "prompt", "prompts", "completion", "completions", "llm")
 _CARRYING = (CALL_WORDS | INPUT_WORDS).union(_SAYING, ("conversation", "response", "reply", "choices", "generation"))
 _TOOL_WORDS = frozenset({"tool", "tools", "toolcall", "functioncall", "llm"})
-_ASKED = INPUT_WORDS | {"prompt", "prompts", "messages"}
+ASKED_WORDS = INPUT_WORDS | {"prompt", "prompts", "messages"}
 _ANSWERED = OUTPUT_WORDS | {"reply"}
 _SHORT = frozenset({"in", "out"})
 _AGENTS_WORDS = tuple(map(frozenset, (("gen", "ai"), ("span", "kind"), ("span", "type"), ("function", "call"))))
@@ -86,14 +86,14 @@ def _sides_of(key: str) -> int:
     words = words_of(key) - _SHORT.difference(_SEPARATORS.split(key.lower()))  # `in` of `step.in`, not of `logIn`
     if not _TOOL_WORDS.isdisjoint(words) or any(both <= words for both in _AGENTS_WORDS):
         return _BOTH_SIDES
-    return _INPUT * (not _ASKED.isdisjoint(words)) | _OUTPUT * (not _ANSWERED.isdisjoint(words))
+    return _INPUT * (not ASKED_WORDS.isdisjoint(words)) | _OUTPUT * (not _ANSWERED.isdisjoint(words))
 
 
 _CALLING = regex(
-    r"(?!tools/list\b)(?:(?:execute|call|run|invoke)_)?(?:tools?|function)(?:[_/ ]?call)?(?: *[:./] *| +)(?=\S)",
+    r"(?!tools/(?:list\b|call$))(?:(?:execute|call|run|invoke)_)?(?:tools?|function)(?:[_/ ]?call)?(?: *[:./] *| +)(?=\S)",
     re.IGNORECASE,
 )
-"""`tools/list` is MCP's question for the tools of a server."""
+"""`tools/list` is MCP's question for a server's tools, and `tools/call` a call of one that it does not name."""
 _CALLED = regex(r"\.(?:tool|a?call|__call__|a?invoke|run)$")
 _TOOL_NAME = regex(r"[A-Za-z_][\w\-]{0,79}")
 

@@ -599,6 +599,7 @@ def _is_failed(held: object) -> bool:
 _ERROR = re.compile(
     r"""\s*(?:"?\{\s*\\*["'](?:error|result|output)\\*["']\s*:\s*)?(?:\\*["']){0,2}(?:(?:Tool)?(?:Error|Exception)"""
     r"(?::|\s(?:executing|calling|invoking|running|while|in)\b)"
+    r"|(?:Fehler|Erreur|Errore|Erro|Fout|Fel|Fejl|Feil|Błąd|Chyba|Hata|Ошибка|Помилка|错误|錯誤|エラー|오류)\s?[:\uff1a]"
     r"|Traceback \(most recent call last\)|An (?:internal )?error occurred\b"
     r"|Invalid input for tool\b|Tool execution failed\b|Failed to invoke (?:function|[Tt]ool)\b"
     r"|Model tried to call unavailable tool\b|Tool with name '[^'\n]{1,99}' failed\b)"

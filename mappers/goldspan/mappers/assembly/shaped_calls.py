@@ -166,6 +166,7 @@ class _ShapeReading:
             self._match(candidates)
         elif not requests:
             self._take_self_described(candidates, tools)
+        self._read_failures_apart(candidates)
         self._read_agents()
         self._take_models_alike()
         if not only_divide:
@@ -275,13 +276,15 @@ class _ShapeReading:
                 )
 
     def _take_models_alike(self) -> None:
-        """Take spans as models that are named like models that asked for tools, beside these: no answer is known."""
-        asking = [span for span in self.models.values() if span.model is not None and span.model.requests]
-        kinds = {(span.parent_id, look.scope, look.name) for span in asking if (look := self._looks.get(span.span_id))}
+        """Take spans as models that are named like models with answers, beside these: no answer of theirs is known."""
+        speaking = [span for span in self.models.values() if span.model is not None and not span.model.silent]
+        kinds = {
+            (span.parent_id, look.scope, look.name) for span in speaking if (look := self._looks.get(span.span_id))
+        }
         for span_id, look in self._looks.items() if kinds else ():
             span = self._spans[span_id]
             is_alike = (span.parent_id, look.scope, look.name) in kinds and not (look.of_tool or look.of_agent)
-            if span.role is None and is_alike:
+            if span.role is None and is_alike and not look.error:
                 alike = span.changed(role=Role.MODEL, dialect=SHAPE, model=ModelFacts(untold=True))
                 self.models.setdefault(span_id, alike)
 
@@ -529,6 +532,17 @@ class _ShapeReading:
             if call is not None:
                 self.calls[span.span_id] = call
         self._leave_out_failures_of_others()
+
+    def _read_failures_apart(self, candidates: Sequence[SpanFacts]) -> None:
+        """Add the failure that a later span tells of a call by its id: some write one as a call begins, one as it ends."""
+        calls = {tool.call_id: span for span in self.calls.values() if (tool := span.tool) is not None and tool.call_id}
+        for span in candidates:
+            look = self._looks[span.span_id]
+            call = calls.get(look.call_id[1]) if look.error and look.call_id is not None else None
+            tool = None if call is None or span.span_id in self.calls or span.start < call.end else call.tool
+            if call is not None and tool is not None and not tool.error and tool.result == NO_CONTENT:
+                told = replace(tool, error=look.error, error_is_named=look.error_is_named)
+                self.calls[call.span_id] = call.changed(tool=told)
 
     def _leave_out_failures_of_others(self) -> None:
         for call in list(self.calls.values()):

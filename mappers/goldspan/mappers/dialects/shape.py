@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any
 
 from goldspan.mappers.carrying_keys import (
+    ASKED_WORDS,
     CALL_WORDS,
     ERROR_WORDS,
     INPUT_WORDS,
@@ -26,6 +27,7 @@ from goldspan.mappers.carrying_keys import (
     OWN_RESULTS,
     are_of_agent,
     begins_as_call,
+    is_tool_name,
     tool_in,
     words_of,
 )
@@ -120,10 +122,13 @@ def _unflattened(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
     whole: dict[str, Any] = {}
     for key, value in attributes.items():
         text = key if isinstance(key, str) else ""  # pyright: ignore
-        if (numbered := _NUMBERED.search(text)) is not None:
-            lists.setdefault(key[: numbered.start()], {})[key[numbered.start() + 1 :]] = value
-        elif (member := _MEMBER.match(text)) is not None:
+        numbered = _NUMBERED.search(text)
+        # What is numbered within an argument is a list in it: a.inputs.b.0.c = x.
+        member = _MEMBER.match(text if numbered is None else text[: numbered.start()])
+        if member is not None:
             lists.setdefault(member[1], {})[key[member.end() :]] = read_value(value)
+        elif numbered is not None:
+            lists.setdefault(key[: numbered.start()], {})[key[numbered.start() + 1 :]] = value
         else:
             whole[key] = value
     return {**whole, **{key: model_messages.nested(below) for key, below in lists.items()}}
@@ -149,6 +154,8 @@ class _Look:
         self._kinds: tuple[list[str], list[str]] = ([], [])  # what keys of kinds say, and what those of subtypes do
         self.error = ""
         self.is_of_llm = False
+        self.is_to_llm = False
+        """A key about language models has messages."""
         self.spoken: dict[bool, list[Mapping[str, Any]]] = {True: [], False: []}
         self.said: dict[bool, list[Mapping[str, Any]]] = {}
         """Messages that are an event each."""
@@ -178,6 +185,8 @@ class _Look:
             return
         messages = list(islice(raw_messages(found), _MOST_MESSAGES))
         spoken = any(map(role_of, messages))
+        out = out or (spoken and words.isdisjoint(ASKED_WORDS) and all(role_of(one) == "assistant" for one in messages))
+        self.is_to_llm = self.is_to_llm or (spoken and "llm" in words)
         if spoken or (out and messages):
             self.note_messages(messages, out=out)
         if out:
@@ -257,6 +266,16 @@ class _Look:
         place, found = next(iter(captured.items()))
         inside = place._replace(path=(*place.path, *_inner_keys(found.raw)[:1]))
         return inside, Content(found.raw, Capture.UNPARSABLE)
+
+    @property
+    def tool_in_request(self) -> tuple[ValuePlace, str] | None:
+        """Return the tool that a request names, `{"name": ..., "arguments": ...}`, if the span names none."""
+        if not is_tool_kind(self._span_name) and is_tool_name(tool_in(self._span_name)):
+            return None
+        for place, value in self.given.items():
+            if is_mapping(value) and value.keys() - {"_meta"} == {"name", "arguments"}:
+                return place._replace(path=(*place.path, "name")), str(value["name"])
+        return None
 
     def returned(self) -> tuple[ValuePlace | None, MessageResult]:
         """Return what a tool returned, and where it stands: at a key about tools, else at the first of results."""
@@ -359,7 +378,7 @@ def _ends_with(place: ValuePlace, alone: frozenset[str]) -> bool:
 
 
 _OF_CALLS = INPUT_WORDS.union(
-    ("name", "id", "type", "class", "call", "tool", "config", "options", "run", "method", "str")
+    ("name", "id", "type", "class", "call", "tool", "config", "options", "run", "method", "str", "meta")
 )
 
 
@@ -390,10 +409,11 @@ def look_at(view: SpanView, *, content: bool, is_marked: bool) -> SpanLook | Non
     if any(isinstance(key, str) and OTHER_WORK.match(key) for key in attributes):  # pyright: ignore
         return None
     look = _look_at_values(view)
+    look.is_of_llm = look.is_of_llm or (not is_marked and (look.is_to_llm or _is_completion(attributes)))
     model = _model_of(look, attributes)
     if model is None and not any(look.spoken.values()) and not look.objects and not look.texts and not look.given:
         return None
-    name = look.first(_names_tool, _TOOL_ALONE)
+    name = look.first(_names_tool, _TOOL_ALONE) or look.tool_in_request
     result_place, returned = look.returned()
     error = _error_of(look, view, returned)
     return SpanLook(
@@ -416,6 +436,12 @@ def look_at(view: SpanView, *, content: bool, is_marked: bool) -> SpanLook | Non
         error,
         is_named(error, view, returned.content),
     )
+
+
+def _is_completion(attributes: Mapping[str, Any]) -> bool:
+    """Say whether a span has a prompt and a completion: a model's, whatever they say."""
+    words = frozenset[str]().union(*(words_of(key) for key in attributes))
+    return not words.isdisjoint({"prompt", "prompts"}) and not words.isdisjoint({"completion", "completions"})
 
 
 def _error_of(look: _Look, view: SpanView, returned: MessageResult) -> str | None:
