@@ -90,7 +90,8 @@ def _sides_of(key: str) -> int:
 
 
 _CALLING = regex(
-    r"(?!tools/(?:list\b|call$))(?:(?:execute|call|run|invoke)_)?(?:tools?|function)(?:[_/ ]?call)?(?: *[:./] *| +)(?=\S)",
+    r"(?!tools/(?:list\b|call$))(?:(?:execute|call|run|invoke)_)?(?:tools?|function)(?:[_/ ]?call)?"
+    r"(?: *[:./] *| +)(?=\S)",
     re.IGNORECASE,
 )
 """`tools/list` is MCP's question for a server's tools, and `tools/call` a call of one that it does not name."""

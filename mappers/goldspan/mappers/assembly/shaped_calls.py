@@ -534,7 +534,7 @@ class _ShapeReading:
         self._leave_out_failures_of_others()
 
     def _read_failures_apart(self, candidates: Sequence[SpanFacts]) -> None:
-        """Add the failure that a later span tells of a call by its id: some write one as a call begins, one as it ends."""
+        """Add the failure that a later span tells of a call by its id: some write one as it begins, one as it ends."""
         calls = {tool.call_id: span for span in self.calls.values() if (tool := span.tool) is not None and tool.call_id}
         for span in candidates:
             look = self._looks[span.span_id]
