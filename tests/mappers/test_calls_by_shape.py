@@ -345,3 +345,40 @@ def test_results_begin_as_errors_in_other_languages(text: str) -> None:
     facts = read("book", {"span.type": "tool", "args": "{}", "output": text})
     assert facts.tool is not None
     assert (facts.tool.error is not None) == (text != "Fehlerfrei: gebucht")
+
+
+def doubts_of(*spans: Span) -> set[str]:
+    sessions = assemble(map(DialectRegistry().read, spans))
+    return {doubt.code for session in sessions for turn in session.turns for doubt in turn.doubts}
+
+
+RUN = {"tool.name": "book", "tool.args": '{"seat": 7}', "tool.result": "booked"}
+
+
+@pytest.mark.parametrize(
+    ("second", "root", "doubted"),
+    [
+        ({"input": "And another", "output": "Booked"}, {}, True),
+        ({"input": TEXT, "output": "Booked"}, {}, False),
+        ({"input": "And another"}, {}, False),
+        ({"input": "And another", "output": "Booked"}, {"input": "Two seats", "output": "Both booked"}, False),
+    ],
+    ids=["another message", "a step's state", "no answer", "the turn's own messages"],
+)
+def test_parts_of_a_silent_root_that_answer_a_text_each_may_be_turns(
+    second: dict[str, Any], root: dict[str, Any], *, doubted: bool
+) -> None:
+    above = Span({"session.id": "s", **root}, span_id="f" * 16, end=9_000)
+    parts = [below(1, "on_text", {"input": "A seat", "output": "Booked"}), below(3, "on_text", second)]
+    ran = [
+        Span(RUN, "act", span_id=own * 16, parent_id=part * 16, start=start, end=start + 99)
+        for own, part, start in (("a", "1", 1_100), ("b", "3", 3_100))
+    ]
+    assert ("several_user_messages" in doubts_of(above, *parts, *ran)) is doubted
+
+
+@pytest.mark.parametrize("parent", ["", "f" * 16])
+def test_a_tool_with_nothing_around_it_may_be_a_part_of_a_turn(parent: str) -> None:
+    ran = Span({**RUN, "session.id": "s"}, "act", span_id="a" * 16, parent_id=parent, start=1_100, end=1_200)
+    root = Span({"session.id": "s"}, span_id="f" * 16, end=9_000)
+    assert doubts_of(ran, root) == ({"tool_alone"} if not parent else set())

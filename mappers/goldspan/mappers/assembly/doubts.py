@@ -26,6 +26,7 @@ from goldspan.mappers.assembly.turn_doubts import (
     of_conversations,
     of_flat_agents,
     of_hand_offs,
+    of_lone_tools,
     of_resumed_agents,
     of_session,
     of_silent_agents,
@@ -85,6 +86,7 @@ def doubts_of(
         found += of_resumed_agents(spans)
         found += of_conversations(models, tree_of)
         found += of_units(first, spans)
+        found += of_lone_tools(first, spans)
     if not calls:
         found += of_silent_agents(first, spans, tree_of, calls_visible=calls_visible)
     found += _of_calls_without_arguments(calls)

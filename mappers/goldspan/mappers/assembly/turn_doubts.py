@@ -24,7 +24,7 @@ from goldspan.mappers.assembly.trace_tree import (
     two_outermost_agents,
 )
 from goldspan.mappers.assembly.turn_fragments import Fragment, is_injected
-from goldspan.mappers.span_facts import Role, SpanEvidence, SpanFacts, value_digest
+from goldspan.mappers.span_facts import SHAPE, Role, SpanEvidence, SpanFacts, value_digest
 from goldspan.scoring.json_values import is_mapping
 from goldspan.scoring.messages import read_messages
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Doubt, DoubtedFact, SpanRef, ToolCall, Turn
@@ -224,8 +224,17 @@ def of_units(first: Fragment, spans: Sequence[SpanFacts]) -> Iterator[Contradict
     That span may be the turn: a crew's. It may as well be a program that holds a conversation, if a user's message
     tells nothing.
     """
-    if first.unit is not None and not any(span.evidence.users for span in spans):
-        yield Contradiction("within_another_turn", DoubtedFact.TURNS, [first.spans[0].ref, first.unit])
+    if first.unit is None or any(span.evidence.users for span in spans):
+        return
+    is_within = not first.agentless or first.root == first.unit
+    code = "within_another_turn" if is_within else "several_user_messages"
+    yield Contradiction(code, DoubtedFact.TURNS, [first.spans[0].ref, first.unit])
+
+
+def of_lone_tools(first: Fragment, spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:
+    """Doubt that a tool is a turn, if nothing is around it and nothing but its shape tells it: no turn is recorded."""
+    if first.spans[0].ref == first.root and all(one.role is Role.TOOL and one.dialect == SHAPE for one in spans):
+        yield Contradiction("tool_alone", DoubtedFact.TURNS, [first.spans[0].ref])
 
 
 def of_resumed_agents(spans: Sequence[SpanFacts]) -> Iterator[Contradiction]:

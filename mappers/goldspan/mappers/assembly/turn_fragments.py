@@ -18,7 +18,7 @@ from msgspec.structs import force_setattr, replace
 from goldspan.mappers.assembly.trace_tree import TraceTree, is_agent, time_order, two_outermost_agents
 from goldspan.mappers.span_facts import NO_RESOURCE, SHAPE, ResourceFacts, Role, SpanFacts, first_captured, first_known
 from goldspan.scoring.json_values import is_mapping
-from goldspan.scoring.sessions import Content, SpanRef
+from goldspan.scoring.sessions import Capture, Content, SpanRef
 
 
 class Fragment(Struct, frozen=True, gc=False, eq=False):
@@ -41,7 +41,10 @@ class Fragment(Struct, frozen=True, gc=False, eq=False):
     agentless: bool = False
     """No agent span is above it, as with a raw SDK."""
     unit: SpanRef | None = None
-    """A span above that has an output, and other agents below: read by shape, it may be the turn, or a program."""
+    """A span above that has an output, and other agents below: read by shape, it may be the turn, or a program.
+
+    Or one within, not the only one, that was given a text and gave one: it may be a turn.
+    """
     around: SpanRef | None = None
     """What ran during its first span that is a part of other fragments, where its spans are agents and nothing else."""
 
@@ -424,7 +427,7 @@ def _fragment(tree: TraceTree, root: str, spans: list[SpanFacts], session: Found
         turn_id=(root_span.turn_id if root_span else None) or first_known(span.turn_id for span in spans),
         run_id=first_known(span.run_id or span.resource.run_id for span in extent),
         agentless=not any(map(is_agent, spans)),
-        unit=_unit_of(tree, spans[0]),
+        unit=_unit_of(tree, spans[0]) or _another_unit_in(tree, root, spans),
         around=tree.ran_within(spans[0]) if all(map(is_agent, spans)) else None,
     )
 
@@ -435,6 +438,23 @@ def _unit_of(tree: TraceTree, first: SpanFacts) -> SpanRef | None:
     if above is None or above.role is not None or above.look is None or above.look.result_place is None:
         return None
     return above.ref
+
+
+def _another_unit_in(tree: TraceTree, root: str, spans: Sequence[SpanFacts]) -> SpanRef | None:
+    """Return the second span below a silent root that was given a text and gave one, if all these are in such spans."""
+    above = tree.spans.get(root)
+    is_silent = above is not None and above.role is None and (above.look is None or above.look.result_place is None)
+    if not is_silent or any(span.dialect != SHAPE for span in spans):
+        return None
+    below_root = tree.inherited(lambda span, found: span if span.parent_id == root else found)
+    units = {unit.ref: unit for span in spans if (unit := below_root(span.span_id)) is not None}
+    return next(islice(units, 1, None), None) if all(map(_answers_a_text, units.values())) else None
+
+
+def _answers_a_text(span: SpanFacts) -> bool:
+    look = span.look if span.role is None else None
+    told = None if look is None or look.result_place is None or look.own is None else look.own[1]
+    return told is not None and told.capture is Capture.UNPARSABLE
 
 
 _LONGEST_SILENCE = 86_400_000_000_000
