@@ -37,6 +37,7 @@ from goldspan.mappers.dialects.reading.value_parsing import (
     Arguments,
     Unwrap,
     identifier,
+    is_redacted,
     out_of_envelope,
     positive_number,
     read_arguments,
@@ -637,7 +638,7 @@ class DialectTable:
     def _hides_requests(self, span: SpanView, attributes: Attributes) -> bool:
         answer = first_value(self.answer, span, attributes)
         reasons = (event.attributes.get("finish_reason") for event in span.events if event.name == CHOICE)
-        redacted = isinstance(answer, str) and answer in self.redaction_tokens
+        redacted = isinstance(answer, str) and is_redacted(answer, self.redaction_tokens)
         return redacted or asked_for_tools(attributes) or any(map(asks_for_tools, reasons))
 
     def _user_text_of(self, span: SpanView, attributes: Attributes, input_messages: Any) -> Content:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
-from goldspan.mappers.dialects.reading.value_parsing import REDACTION_TOKENS, Take, at, decoded, read_arguments
+from goldspan.mappers.dialects.reading.value_parsing import Take, at, decoded, is_redacted, read_arguments
 from goldspan.mappers.span_facts import ToolRequest
 from goldspan.mappers.spans import EventView, SpanView
 from goldspan.scoring.json_values import is_dict, is_mapping, is_sequence, read_value
@@ -202,7 +202,6 @@ def _listed(node: Any) -> Any:
 
 # What messages say: requests, results and texts.
 
-_HIDDEN = REDACTION_TOKENS
 _REQUEST_MARKS = (
     *("tool_call", "toolCall", "toolUse", "tool_use", "function_call", "functionCall", "tool-call", "toolName"),
     *("toolRequest", "ToolCall", '"function"', "mcp_call", '"args"', "oolExecutionRequest"),
@@ -246,7 +245,7 @@ def requests_in(output: object) -> tuple[ToolRequest, ...]:
     if any(_is_garbled(request.arguments) for request in asked):
         return ()
     failed = {result.call_id for one in said for result in one.results if result.failed}
-    return tuple([_tool_request(request, failed) for request in asked if request.name not in _HIDDEN])
+    return tuple([_tool_request(request, failed) for request in asked if not is_redacted(request.name)])
 
 
 def are_garbled(output: object) -> bool:
@@ -463,7 +462,7 @@ def is_user_message(raw: Mapping[str, Any]) -> bool:
 
 def last_user_text(messages: object) -> Content:
     """Return the text of the last message that a user wrote, answers of tools aside."""
-    if isinstance(messages, str) and messages in REDACTION_TOKENS:
+    if isinstance(messages, str) and is_redacted(messages):
         return Content(messages, Capture.REDACTED)
     for raw in newest_first(messages):
         if is_user_message(raw) and (text := text_of(raw)):
@@ -473,7 +472,7 @@ def last_user_text(messages: object) -> Content:
 
 def last_answer(messages: object) -> Content:
     """Return the text of the model's last message, if it has any."""
-    if isinstance(messages, str) and messages in REDACTION_TOKENS:
+    if isinstance(messages, str) and is_redacted(messages):
         return Content(messages, Capture.REDACTED)
     said = _said_in_text(messages) if isinstance(messages, str) else ()
     if said and said[-1].role == "assistant":

@@ -7,10 +7,12 @@ facts, and none of them is "no arguments".
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from goldspan.scoring.json_values import is_dict, is_list, is_mapping, is_sequence, literal, loads, read_value
+from goldspan.scoring.patterns import regex
 from goldspan.scoring.sessions import NO_CONTENT, Capture, Content
 
 # Steps that dialect tables use to extract part of a recorded value. None means "not here".
@@ -155,19 +157,23 @@ def first_identifier(attributes: Mapping[str, Any], keys: Iterable[str]) -> str 
 
 REDACTION_TOKENS = frozenset(
     {
-        "[REDACTED]",  # Strands, LangSmith, the Collector's redaction processor
-        "<elided>",  # google-adk log records
         "__REDACTED__",  # OpenInference's TraceConfig
-        "[redacted]",
-        "<REDACTED>",
-        "<redacted>",
-        "[Filtered]",  # Sentry
         "HIDDEN:non-empty",  # Koog, unless it is verbose
+        "redacted-by-litellm",
+        *("REDACTED", "MASKED"),
     }
 )
 """Texts that replace a hidden value. A dialect may add its own."""
 
-_SCRUBBED = "[Scrubbed due to"  # how Logfire begins what it hides
+_MARK = regex(
+    r"\*{3,}|\[Scrubbed due to.*"
+    r"|[\[<({](?:redacted|masked|hidden|filtered|elided)(?![a-z])[^\[\]<>(){}]{0,80}[\]>)}]",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What masking writes in place of a whole text: `****` (the Collector's redaction processor, Presidio), `[REDACTED]`
+(Strands, LangSmith), `<elided>` (google-adk), `[Filtered]` (Sentry), `[Scrubbed due to 'password']` (Logfire),
+`[REDACTED_PERSON_1]` (LLM Guard)."""
+_MARKS_BEGIN = frozenset("*[<({")
 _CUT_MARKS = ("...", "\N{HORIZONTAL ELLIPSIS}", "[truncated]", "<truncated>", "(truncated)", "[TRUNCATED]")
 _LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _SCALARS = frozenset({str, int, float, bool, type(None), bytes})
@@ -176,7 +182,7 @@ _MAX_DEPTH = 100  # how deeply values are read, and searched for what is hidden
 
 def is_redacted(text: str, tokens: frozenset[str] = REDACTION_TOKENS) -> bool:
     """Return whether a text is in the place of a value that was hidden."""
-    return text in tokens or text.startswith(_SCRUBBED)
+    return text in tokens or (text[:1] in _MARKS_BEGIN and _MARK.fullmatch(text) is not None)
 
 
 def hidden_arguments(arguments: Mapping[str, Any], tokens: frozenset[str]) -> Mapping[str, Capture] | None:
@@ -189,7 +195,7 @@ def hidden_arguments(arguments: Mapping[str, Any], tokens: frozenset[str]) -> Ma
 def _any_hidden(values: Iterable[Any], tokens: frozenset[str], depth: int = 0) -> bool:
     for value in values:
         if isinstance(value, str):
-            if value in tokens or value.startswith(_SCRUBBED):
+            if is_redacted(value, tokens):
                 return True
         elif is_dict(value) or is_list(value):
             inside: Iterable[Any] = value.values() if is_dict(value) else value
