@@ -611,7 +611,11 @@ def begins_as_error(result: object) -> bool:
     """Say whether a result is the text of a failure, or holds nothing else, by the words in which frameworks begin."""
     if is_mapping(result) and len(result) == 1 and result.keys() <= {"error", "result", "output"}:
         [result] = result.values()
-    return isinstance(result, str) and _ERROR.match(result) is not None
+    return isinstance(result, str) and _ERROR.match(_BLOCK.sub("", result, count=1)) is not None
+
+
+_BLOCK = re.compile(r'^\[\{"text": ?"')
+"""How a list of Bedrock's blocks begins that a tool returned."""
 
 
 _OF_A_MESSAGE = re.compile(

@@ -74,7 +74,7 @@ OTEL_GENAI = DialectTable(
         Source("gen_ai.tool.message"),
         Source("message", event="gen_ai.choice"),
     ),
-    error_flags=(("gen_ai.tool.status", "error"),),
+    error_flags=(("gen_ai.tool.status", "error"), ("tool.status", "error")),  # the latter is Strands'
     merged_tools=frozenset({"(merged tools)"}),
     output=(
         Source("gen_ai.output.messages"),

@@ -320,7 +320,8 @@ class _Look:
             self.texts[place] = text
         if not place.event and says_kind(place.key) and len(text) < 60:
             self._kinds["subtype" in words].append(text)
-        if not place.event and not words.isdisjoint(ERROR_WORDS) and text.lower() not in NO_ERRORS:
+        named = not words.isdisjoint(ERROR_WORDS) and text.lower() not in NO_ERRORS
+        if not place.event and (named or (text.lower() == "error" and "level" in words and "log" not in words)):
             self.error = self.error or text
 
     def _note_cut_repr(self, place: ValuePlace, value: str) -> None:
