@@ -271,6 +271,19 @@ def test_a_log_of_an_answer_that_takes_no_time_is_not_given_its_own_results() ->
     assert [call.error for call in found] == ["error", None]
 
 
+def test_an_agent_that_is_a_tool_may_have_calls_with_the_same_id_that_fail() -> None:
+    """Some models number the calls of each response anew; what the inner model is told is of the inner call."""
+    found = calls(
+        asking("m", 1, ("ask", {"x": 1}, "0")),
+        run("a", 2, "ask", {"x": 1}, "0", end=8),
+        model("t", "n", "a", requests=(("f", {"y": 2}, "0"),), start=3, end=3.5),
+        run("x", 4, "f", {"y": 2}, "0", parent="a"),
+        model("t", "o", "a", answered={"0": True}, start=5, end=6),
+        asking("p", 9, answered={"0": False}),
+    )
+    assert [(call.name, call.error) for call in found] == [("ask", None), ("f", "error")]
+
+
 def test_what_a_provider_ran_itself_failed_where_its_output_says_so() -> None:
     asked = asking("m", 1, ("f", {}, "1"), ("g", {}, "2"))
     assert asked.model is not None

@@ -22,7 +22,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import cast
 
 from msgspec import Struct
@@ -36,6 +36,7 @@ from goldspan.mappers.assembly.trace_tree import (
     after_unseen_requests,
     next_beside,
     overlapping_siblings,
+    runner_of,
     time_order,
 )
 from goldspan.mappers.span_facts import (
@@ -51,6 +52,9 @@ from goldspan.mappers.span_facts import (
 )
 from goldspan.scoring.json_values import is_mapping, read_value
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
+
+_Told = tuple[int, Mapping[str, bool]]
+_Answers = dict[int, dict[str, str | None]]
 
 
 class Batches:
@@ -130,7 +134,7 @@ def calls_of(spans: Sequence[SpanFacts], tree_of: TreeOf, pseudo_tools: Collecti
     executions = _without_superseded_attempts(_executions(spans, tree_of))
     asked = _requests(spans, tree_of)
     unmatched = _match_requests(executions, asked)
-    answered, own = _answered_calls(spans), _own_answers(asked, spans)
+    answered, own = _answered_calls(spans), _own_answers(asked, spans, tree_of)
     _tell_failures(executions, answered, own, spans)
     executed_names = {execution.name for execution in executions if execution.tool.executed}
     batch_of = _batches_without_requests(executions, spans, tree_of)
@@ -555,23 +559,31 @@ def _answered_calls(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
     return answered
 
 
-def _own_answers(asked: Sequence[_ModelRequest], spans: Sequence[SpanFacts]) -> dict[int, dict[str, str | None]]:
-    """Return by response what the next model call was told of ids that several responses share.
+def _own_answers(asked: Sequence[_ModelRequest], spans: Sequence[SpanFacts], tree_of: TreeOf) -> _Answers:
+    """Return by response what its agent's next model call was told of ids that several responses share.
 
-    Some models number the calls of each response anew: later results have these ids, too.
+    Some models number the calls of each response anew: results that come later, or within the tool, have these ids.
     """
     times = Counter(one.request.call_id for one in asked)
     shared = [(one, call_id) for one in asked if (call_id := one.request.call_id) and times[call_id] > 1]
     # A run that goes on repeats its requests, and these are no others.
     others = Counter(call_id for call_id, _ in {(key, value_digest(one.request.arguments.raw)) for one, key in shared})
-    told = [(span.start, span.model.answered) for span in spans if span.model is not None and span.model.answered]
-    starts = [start for start, _ in told]
-    found: dict[int, dict[str, str | None]] = {}
+    told = _told_by_runner(spans, tree_of) if shared else {}
+    found: _Answers = {}
     for one, call_id in shared:
-        place = bisect_left(starts, one.model.end)
-        if others[call_id] > 1 and place < len(told) and call_id in told[place][1]:
-            found.setdefault(one.response, {})[call_id] = "error" if told[place][1][call_id] else None
+        later = told.get(runner_of(one.model, tree_of(one.model)), ())
+        place = bisect_left(later, one.model.end, key=itemgetter(0))
+        if others[call_id] > 1 and place < len(later) and call_id in later[place][1]:
+            found.setdefault(one.response, {})[call_id] = "error" if later[place][1][call_id] else None
     return found
+
+
+def _told_by_runner(spans: Sequence[SpanFacts], tree_of: TreeOf) -> dict[SpanRef | None, list[_Told]]:
+    told: dict[SpanRef | None, list[_Told]] = {}
+    for span in spans:
+        if span.model is not None and span.model.answered:
+            told.setdefault(runner_of(span, tree_of(span)), []).append((span.start, span.model.answered))
+    return told
 
 
 def _tell_failures(
