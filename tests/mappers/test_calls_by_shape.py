@@ -99,6 +99,31 @@ def test_ids_results_and_failures_are_read_too() -> None:
     assert (facts.tool.call_id, facts.tool.result.value, bool(facts.tool.error)) == ("c1", "no", True)
 
 
+@pytest.mark.parametrize(
+    ("attributes", "failed"),
+    [
+        ({"acme.level": "ERROR"}, True),
+        ({"acme.level": "DEFAULT"}, False),
+        ({"log.level": "ERROR"}, False),
+        ({"output": '[{"text": "Error: no table"}]'}, True),
+        ({"output": '[{"text": "no table"}]'}, False),
+    ],
+)
+def test_a_level_and_a_block_of_text_tell_failures(attributes: dict[str, Any], failed: bool) -> None:
+    facts = read("x", {"tool.name": "f", "args": "{}", **attributes})
+    assert facts.tool is not None
+    assert bool(facts.tool.error) is failed
+
+
+def test_strands_tells_a_failure_by_a_status_of_its_own() -> None:
+    named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f"}
+    errors = [
+        facts.tool and facts.tool.error
+        for facts in (read("x", named | {"tool.status": status}) for status in ("error", "success"))
+    ]
+    assert errors == ["error", None]
+
+
 def test_an_agent_s_span_is_told_by_its_kind() -> None:
     assert read("support", {"span.type": "agent"}).role is Role.AGENT
     assert read("support", {"span.type": "agent", "http.request.method": "GET"}).role is None

@@ -134,6 +134,14 @@ SHAPES: dict[str, Any] = {
     "Haystack": [
         {"role": "assistant", "content": [{"tool_call": {"tool_name": "get_weather", "arguments": PARIS, "id": "c-1"}}]}
     ],
+    ".NET": {
+        "role": "assistant",
+        "contents": [{"$type": "functionCall", "callId": "c-1", "name": "get_weather", "arguments": PARIS}],
+    },
+    ".NET, capitals": {
+        "Role": "Assistant",
+        "ToolCalls": [{"Id": "c-1", "Function": {"Name": "get_weather", "Arguments": '{"city": "Paris"}'}}],
+    },
 }
 
 
@@ -221,6 +229,8 @@ ANSWERS: dict[str, Any] = {
     "Vercel": {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "c-1", "output": {"type": "json"}}]},
     "LangChain": {"type": "tool", "content": "x", "tool_call_id": "c-1", "status": "success"},
     "Haystack": {"role": "tool", "content": [{"tool_call_result": {"origin": {"id": "c-1"}, "error": False}}]},
+    ".NET": {"role": "tool", "contents": [{"$type": "functionResult", "callId": "c-1", "result": "x"}]},
+    ".NET, capitals": {"Role": "Tool", "ToolCallId": "c-1", "Content": "x"},
 }
 USER = {"role": "user", "parts": [{"type": "text", "content": "And in Lyon?"}]}
 MODEL = {"role": "assistant", "parts": [{"type": "text", "content": "It rains."}]}

@@ -177,7 +177,7 @@ def _raw_messages(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
     if _is_plain(value):
         yield value
     elif is_mapping(value):
-        message = unwrapped(value)
+        message = unwrapped(_decapitalised(value, depth) if isinstance(value.get("Role"), str) else value)
         if _is_message(message):
             if not is_definition(message):
                 yield message
@@ -195,6 +195,17 @@ def _raw_messages(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
                 yield from _raw_messages(item, depth - 1)
 
 
+def _decapitalised(value: Any, depth: int) -> Any:
+    """Return a message of .NET, `Role` and `ToolCalls`, with keys as others write them; what tools are given stays."""
+    if is_sequence(value):
+        return [_decapitalised(one, depth - 1) for one in value] if depth else value
+    if not is_mapping(value) or not depth:
+        return value
+    inner = {key: one if key in _OF_TOOLS else _decapitalised(one, depth - 1) for key, one in value.items()}
+    return {key[:1].lower() + key[1:]: one for key, one in inner.items()}
+
+
+_OF_TOOLS = frozenset({"Arguments", "Args", "Input", "Parameters", "Result", "Output", "Response"})
 _NOT_PLAIN = frozenset({"message", "messages", "kwargs", "data", "name", "function"})
 """Keys of what may wrap a message, or define a tool."""
 
@@ -397,6 +408,7 @@ _REQUEST, _ANSWER = "request", "answer"
 _KINDS = {
     **dict.fromkeys(("toolcall", "tooluse", "functioncall", "function", "toolrequest", "mcpcall"), _REQUEST),
     **dict.fromkeys(("toolcallresponse", "toolresult", "functioncalloutput", "functionresponse"), _ANSWER),
+    "functionresult": _ANSWER,  # .NET's, as `callId` and `$type`
     **dict.fromkeys(("toolresponse", "toolcallresult", "toolcalloutput", "tooloutput", "toolreturn"), _ANSWER),
 }
 _WRAPPERS = {
@@ -411,12 +423,12 @@ _CALLS = frozenset(CALL_KEYS)
 _NAMES = ("name", "toolName", "tool_name", "tool.name")
 _ARGUMENTS = ("arguments", "input", "args", "tool_kwargs", "tool.args")
 _ANSWERED = ("toolUseId", "tool_use_id", "tool_call_id", "toolCallId")  # how a message names the call that it answers
-_IDS = (*_ANSWERED, "call_id", "ref", "tool_id", "id")
+_IDS = (*_ANSWERED, "call_id", "callId", "ref", "tool_id", "id")
 
 
 def _kind(part: Mapping[str, Any]) -> str:
     """Say whether a part is a request, an answer, or neither (`""`)."""
-    named = part.get("type") or part.get("__class__")
+    named = part.get("type") or part.get("__class__") or part.get("$type")
     kind = _kind_named(named) if isinstance(named, str) else ""
     for key in () if _WRAPPER_KEYS.isdisjoint(part) or kind == _ANSWER else _WRAPPERS:
         if is_mapping(part.get(key)):
@@ -609,7 +621,9 @@ _ERROR = re.compile(
 
 def begins_as_error(result: object) -> bool:
     """Say whether a result is the text of a failure, or holds nothing else, by the words in which frameworks begin."""
-    if is_mapping(result) and len(result) == 1 and result.keys() <= {"error", "result", "output"}:
+    if is_sequence(result) and len(result) == 1:
+        [result] = result
+    if is_mapping(result) and len(result) == 1 and result.keys() <= {"error", "result", "output", "text"}:
         [result] = result.values()
     return isinstance(result, str) and _ERROR.match(_BLOCK.sub("", result, count=1)) is not None
 
