@@ -26,6 +26,7 @@ def hides(attributes: dict[str, Any]) -> bool:
         {"gen_ai.response.finish_reason": "FinishReason.TOOL_CALLS"},
         {"ai.response.finishReason": "tool-calls"},
         {"gen_ai.response.finish_reasons": ["TOOL_EXECUTION"]},  # LangChain4j
+        {"gen_ai.output.messages": "[REDACTED]"},
         {"gen_ai.output.messages": 'Object {"content": Null, "tool_calls": Array [Object {"id": String("c")}]}'},
         {"gen_ai.output.messages": 'AiMessage { toolExecutionRequests = [ToolExecutionRequest { id = "c" }] }'},
         {"gen_ai.output.messages": "ChatCompletionMessage(content=None, tool_calls=[Call(id='c', type='function')]"},
@@ -40,6 +41,7 @@ def test_an_answer_that_asked_for_tools_and_is_not_written(attributes: dict[str,
     [
         {},
         {"gen_ai.response.finish_reasons": ["stop"]},
+        {"gen_ai.response.finish_reasons": ["stop"], "gen_ai.output.messages": "[REDACTED]"},
         {"gen_ai.response.finish_reasons": [7, None]},
         {"gen_ai.output.messages": 'AiMessage { text = "Paris.", toolExecutionRequests = [], attributes = {} }'},
         {"gen_ai.output.messages": "Message(content='Paris.', function_call=None, tool_calls=None, at=<x>)"},

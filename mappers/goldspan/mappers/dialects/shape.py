@@ -166,38 +166,46 @@ class _Look:
         if isinstance(value, model_messages.LazyMessages):
             value = [*iter(value)]  # pyright: ignore - what a look holds is compared, and kept
         words = words_of(key)
-        said = words | words_of(event)
         self.is_of_llm = (
             self.is_of_llm or not words.isdisjoint({"tokens", "token", "usage"}) or "llm" in words_of(event)
         )
         place = ValuePlace(key, event)
-        out = not OUTPUT_WORDS.isdisjoint(said) and words.isdisjoint({"input", "prompt"})
         if isinstance(value, str) and len(value) <= _SHORT:
             self._note_text(place, value, words)
         found = read_value(value)
         if found is value and isinstance(value, str):
             self._note_cut_repr(place, value)
-        if not is_mapping(found) and not is_sequence(found):
-            if not words.isdisjoint(OUTPUT_WORDS):
-                self.results.setdefault(place, value)
-            elif not words.isdisjoint(INPUT_WORDS):
-                self.given[place] = value
-            return
+        if is_mapping(found) or is_sequence(found):
+            self._add_structure(place, value, found, words)
+        elif not words.isdisjoint(OUTPUT_WORDS):
+            self.results.setdefault(place, value)
+        elif not words.isdisjoint(INPUT_WORDS):
+            self.given[place] = value
+
+    def _add_structure(self, place: ValuePlace, value: Any, found: Any, words: frozenset[str]) -> None:
+        """Look at an object or a list, `found` in a value, and at the messages in it."""
         messages = list(islice(raw_messages(found), _MOST_MESSAGES))
-        spoken = any(map(role_of, messages))
-        out = out or (spoken and words.isdisjoint(ASKED_WORDS) and all(role_of(one) == "assistant" for one in messages))
+        roles = list(map(role_of, messages))
+        spoken, given = any(roles), not words.isdisjoint(INPUT_WORDS)
+        out = not OUTPUT_WORDS.isdisjoint(words | words_of(place.event)) and words.isdisjoint({"input", "prompt"})
+        out = out or (spoken and words.isdisjoint(ASKED_WORDS) and set(roles) == {"assistant"})
         self.is_to_llm = self.is_to_llm or (spoken and "llm" in words)
         if spoken or (out and messages):
             self.note_messages(messages, out=out)
         if out:
             self.results.setdefault(place, found)
-        elif len(messages) == 1 and spoken and role_of(messages[0]) == "tool":
+        elif roles == ["tool"]:
             inside = place._replace(path=(0, "content") if is_sequence(found) else ("content",))
-            self.note_object(inside, messages[0].get("content"), given=not words.isdisjoint(INPUT_WORDS))
+            self.note_object(inside, messages[0].get("content"), given=given)
         elif not spoken:
-            self.note_object(place, found if is_mapping(found) else value, given=not words.isdisjoint(INPUT_WORDS))
+            self.note_object(place, found if is_mapping(found) else value, given=given)
         if self.definitions is None and not words.isdisjoint({"tools", "functions", "definitions"}):
             self.definitions = value
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing in it may be of a call or of a conversation."""
+        return not (any(self.spoken.values()) or self.objects or self.texts or self.given)
 
     @property
     def kinds(self) -> Sequence[str]:
@@ -410,9 +418,10 @@ def look_at(view: SpanView, *, content: bool, is_marked: bool) -> SpanLook | Non
     if any(isinstance(key, str) and OTHER_WORK.match(key) for key in attributes):  # pyright: ignore
         return None
     look = _look_at_values(view)
-    look.is_of_llm = look.is_of_llm or (not is_marked and (look.is_to_llm or _is_completion(attributes)))
+    if not is_marked:
+        look.is_of_llm = look.is_of_llm or look.is_to_llm or _is_completion(attributes)
     model = _model_of(look, attributes)
-    if model is None and not any(look.spoken.values()) and not look.objects and not look.texts and not look.given:
+    if model is None and look.is_empty:
         return None
     name = look.first(_names_tool, _TOOL_ALONE) or look.tool_in_request
     result_place, returned = look.returned()

@@ -628,8 +628,10 @@ class DialectTable:
         self, model: ModelFacts, rule: Rule, span: SpanView, attributes: Attributes, output: Any
     ) -> ModelFacts:
         """Say what is known of a model call whose requests, if it made any, cannot be read."""
-        unseen = self._hides_requests(span, attributes) or are_garbled(output)
         no_reason = _says_no_reason(attributes)
+        untold_why = no_reason and not any("finish_reason" in event.attributes for event in span.events)
+        hidden = untold_why and isinstance(output, str) and is_redacted(output, self.redaction_tokens)
+        unseen = hidden or self._hides_requests(span, attributes) or are_garbled(output)
         never_says = output is None and (rule.silent or (not span.parent_id and no_reason))
         silent = not unseen and (never_says or (no_reason and says_nothing(output)))
         untold = output is None and no_reason
