@@ -94,4 +94,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for reason, times in reasons.most_common():
         terminalreporter.write_line(f"skipped {times:>5}: {reason.removeprefix('Skipped: ')}")
     if count := config.stash.get(LEFT_OUT, 0):
-        terminalreporter.write_line(f"{count} tests left out; `make test-all` or `pytest --all` runs them")
+        run = "few examples" if config.getoption("--all") else "quick run"
+        terminalreporter.write_line(f"{run}: {count} tests left out; `make test-all` or `pytest --all` runs them")

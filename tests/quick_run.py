@@ -25,10 +25,7 @@ def part_of_a_whole_run(config: pytest.Config) -> int:
 
 def thinned_out(items: list[pytest.Item], every: int) -> list[pytest.Item]:
     """Return the cases of tests marked `costly` but every n-th: other recordings for each test."""
-    by_test: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("costly"):
-            by_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    by_test = cases_by_test(items, "costly")
     kept = {case for test, cases in by_test.items() for case in cases[crc32(test.encode()) % every :: every]}
     return [case for cases in by_test.values() for case in cases if case not in kept]
 
@@ -40,15 +37,20 @@ def left_out(items: list[pytest.Item], also: Iterable[str] = ()) -> list[pytest.
     of `quick_recordings` and of those that are tried `also`. A test with none of these recordings keeps its first case.
     """
     quick = quick_recordings().union(also)
-    by_test: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("every_recording"):
-            by_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
     out = {item for item in items if item.get_closest_marker("exhaustive")}
-    for cases in by_test.values():
+    for cases in cases_by_test(items, "every_recording").values():
         kept = [case for case in cases if not quick.isdisjoint(recordings_of(case))] or cases[:1]
         out.update(set(cases).difference(kept))
     return [item for item in items if item in out]
+
+
+def cases_by_test(items: Iterable[pytest.Item], marker: str) -> dict[str, list[pytest.Item]]:
+    """Return the cases of each test that has a marker."""
+    by_test: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker(marker):
+            by_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return by_test
 
 
 def recordings_of(item: pytest.Item) -> Iterator[str]:

@@ -31,7 +31,7 @@ def test_a_quick_run_says_how_many_tests_it_leaves_out() -> None:
     cases, said = collected(TEST)
     assert cases == quick_recordings()
     tests = (ROOT / TEST).read_text("utf-8").count("@pytest.mark.every_recording\n")
-    assert f"{tests * len(RECORDINGS - cases)} tests left out" in said
+    assert f"quick run: {tests * len(RECORDINGS - cases)} tests left out" in said
 
 
 def test_a_whole_run_leaves_nothing_out() -> None:
@@ -42,7 +42,7 @@ def test_a_whole_run_leaves_nothing_out() -> None:
 
 def test_a_whole_run_with_few_examples_tries_a_part_of_what_is_costly() -> None:
     _, said = collected("--all", "--examples=50", "tests/gateway/test_pipeline.py")
-    assert f"{len(RECORDINGS) // 2} tests left out" in said
+    assert f"few examples: {len(RECORDINGS) // 2} tests left out" in said
     _, said = collected("--all", "--examples=51", "tests/gateway/test_pipeline.py")
     assert "left out" not in said
 
