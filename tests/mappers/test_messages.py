@@ -19,7 +19,7 @@ from goldspan.mappers.dialects.reading.model_messages import (
     newest_first,
     requests_in,
 )
-from goldspan.scoring.messages import message_of
+from goldspan.scoring.messages import message_of, raw_messages
 from goldspan.scoring.sessions import Capture
 from rigs.otlp_containers import Span, event
 
@@ -250,6 +250,13 @@ def test_what_a_user_says_beside_answers_is_kept(text: dict[str, str]) -> None:
     answer = {"type": "tool_result", "tool_use_id": "c-1", "content": "x"}
     end = end_of_input(json.dumps([USER, MODEL, {"role": "user", "content": [answer, text]}]))
     assert (end.new_user_message, end.answered, end.user_text.value) == (False, {"c-1": False}, "And in Lyon?")
+
+
+def test_capitals_in_what_a_tool_returned_stay() -> None:
+    [result] = message_of(
+        next(raw_messages({"Role": "Tool", "ToolCallId": "c-1", "Content": {"Booked": True}}))
+    ).results
+    assert result.content == {"Booked": True}
 
 
 def test_an_input_that_ends_with_a_user_begins_one() -> None:

@@ -196,13 +196,17 @@ def _raw_messages(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
 
 
 def _decapitalised(value: Any, depth: int) -> Any:
-    """Return a message of .NET, `Role` and `ToolCalls`, with keys as others write them; what tools are given stays."""
+    """Return a message of .NET, `Role` and `ToolCalls`, with keys as others write them; what is a tool's stays."""
     if is_sequence(value):
         return [_decapitalised(one, depth - 1) for one in value] if depth else value
     if not is_mapping(value) or not depth:
         return value
-    inner = {key: one if key in _OF_TOOLS else _decapitalised(one, depth - 1) for key, one in value.items()}
-    return {key[:1].lower() + key[1:]: one for key, one in inner.items()}
+    return {
+        key[:1].lower() + key[1:]: one
+        if key in _OF_TOOLS or (key == "Content" and is_mapping(one))
+        else _decapitalised(one, depth - 1)
+        for key, one in value.items()
+    }
 
 
 _OF_TOOLS = frozenset({"Arguments", "Args", "Input", "Parameters", "Result", "Output", "Response"})
@@ -609,8 +613,8 @@ def _is_failed(held: object) -> bool:
 
 
 _ERROR = re.compile(
-    r"""\s*(?:"?\{\s*\\*["'](?:error|result|output)\\*["']\s*:\s*)?(?:\\*["']){0,2}(?:(?:Tool)?(?:Error|Exception)"""
-    r"(?::|\s(?:executing|calling|invoking|running|while|in)\b)"
+    r"""\s*(?:\[\{"text": ?|"?\{\s*\\*["'](?:error|result|output)\\*["']\s*:\s*)?(?:\\*["']){0,2}"""
+    r"(?:(?:Tool)?(?:Error|Exception)(?::|\s(?:executing|calling|invoking|running|while|in)\b)"
     r"|(?:Fehler|Erreur|Errore|Erro|Fout|Fel|Fejl|Feil|Błąd|Chyba|Hata|Ошибка|Помилка|错误|錯誤|エラー|오류)\s?[:\uff1a]"
     r"|Traceback \(most recent call last\)|An (?:internal )?error occurred\b"
     r"|Invalid input for tool\b|Tool execution failed\b|Failed to invoke (?:function|[Tt]ool)\b"
@@ -621,15 +625,11 @@ _ERROR = re.compile(
 
 def begins_as_error(result: object) -> bool:
     """Say whether a result is the text of a failure, or holds nothing else, by the words in which frameworks begin."""
-    if is_sequence(result) and len(result) == 1:
-        [result] = result
+    if is_sequence(result) and len(result) == 1 and is_mapping(result[0]):
+        [result] = result  # a block of Bedrock's
     if is_mapping(result) and len(result) == 1 and result.keys() <= {"error", "result", "output", "text"}:
         [result] = result.values()
-    return isinstance(result, str) and _ERROR.match(_BLOCK.sub("", result, count=1)) is not None
-
-
-_BLOCK = re.compile(r'^\[\{"text": ?"')
-"""How a list of Bedrock's blocks begins that a tool returned."""
+    return isinstance(result, str) and _ERROR.match(result) is not None
 
 
 _OF_A_MESSAGE = re.compile(
