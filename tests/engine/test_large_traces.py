@@ -16,6 +16,7 @@ from goldspan.mappers.readers.files import views
 from goldspan.mappers.span_facts import SpanEvidence, SpanFacts, value_digest
 from goldspan.mappers.spans import LogView
 from goldspan.scoring.goldens import load_goldens
+from rigs.otlp_containers import Span
 from rigs.span_facts import agent, plain, tool
 
 GOLDENS = load_goldens({"golden_set": "large", "goldens": [{"session": "s", "turns": [{"calls": [{"name": "f"}]}]}]})
@@ -75,6 +76,26 @@ def calls_of_no_dialect(n: int) -> list[SpanFacts]:
     return [agent(TRACE, f"{1:016x}", session="s", end=2 * n), *read]
 
 
+def requests_of_one_answer(n: int) -> list[SpanFacts]:
+    """A model that asked for all at once, and the next one, which is given the results; no tool has a span."""
+    asked = [{"type": "tool_call", "id": f"c{at}", "name": "f", "arguments": {"x": at}} for at in range(n)]
+    results = [{"type": "tool_call_response", "id": f"c{at}", "response": "no"} for at in range(n)]
+    messages = {"input": [{"role": "tool", "parts": results}], "output": [{"role": "assistant", "parts": asked}]}
+    models = [
+        Span(
+            {"gen_ai.operation.name": "chat", f"gen_ai.{way}.messages": json.dumps(said)},
+            name="chat",
+            trace_id=TRACE,
+            span_id=f"{at}",
+            parent_id="root",
+            start=at,
+            end=at + 1,
+        )
+        for at, (way, said) in enumerate(sorted(messages.items(), reverse=True), 1)
+    ]
+    return [agent(TRACE, "root", session="s", end=9), *map(REGISTRY.read, models)]
+
+
 def says(arguments: dict[str, int]) -> SpanEvidence:
     """What the span of a tool with these arguments says by its content."""
     return SpanEvidence(arguments=(value_digest(arguments),))
@@ -89,6 +110,7 @@ def says(arguments: dict[str, int]) -> SpanEvidence:
         tools_below_a_chain,
         calls_of_one_tool,
         calls_of_no_dialect,
+        requests_of_one_answer,
     ],
 )
 def test_a_trace_that_is_sixteen_times_as_large_costs_about_sixteen_times_as_much(

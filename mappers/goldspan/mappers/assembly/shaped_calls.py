@@ -535,14 +535,18 @@ class _ShapeReading:
 
     def _read_failures_apart(self, candidates: Sequence[SpanFacts]) -> None:
         """Add the failure that a later span tells of a call by its id: some write one as it begins, one as it ends."""
-        calls = {tool.call_id: span for span in self.calls.values() if (tool := span.tool) is not None and tool.call_id}
-        for span in candidates:
+        open_calls = {
+            tool.call_id: (span, tool)
+            for span in self.calls.values()
+            if (tool := span.tool) is not None and tool.call_id and not tool.error and tool.result == NO_CONTENT
+        }
+        for span in candidates if open_calls else ():
             look = self._looks[span.span_id]
-            call = calls.get(look.call_id[1]) if look.error and look.call_id is not None else None
-            tool = None if call is None or span.span_id in self.calls or span.start < call.end else call.tool
-            if call is not None and tool is not None and not tool.error and tool.result == NO_CONTENT:
-                told = replace(tool, error=look.error, error_is_named=look.error_is_named)
-                self.calls[call.span_id] = call.changed(tool=told)
+            if look.error and look.call_id is not None and look.call_id[1] in open_calls:
+                call, tool = open_calls[look.call_id[1]]
+                if span.span_id not in self.calls and span.start >= call.end:
+                    told = replace(tool, error=look.error, error_is_named=look.error_is_named)
+                    self.calls[call.span_id] = call.changed(tool=told)
 
     def _leave_out_failures_of_others(self) -> None:
         for call in list(self.calls.values()):

@@ -19,7 +19,7 @@ told by what ran around it (`trace_tree`).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import ChainMap, Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
@@ -38,6 +38,7 @@ from goldspan.mappers.assembly.trace_tree import (
     overlapping_siblings,
     runner_of,
     time_order,
+    told_by_runner,
 )
 from goldspan.mappers.span_facts import (
     SHAPE,
@@ -52,9 +53,6 @@ from goldspan.mappers.span_facts import (
 )
 from goldspan.scoring.json_values import is_mapping, read_value
 from goldspan.scoring.sessions import Capture, Content, SpanRef, ToolCall
-
-_Told = tuple[int, Mapping[str, bool]]
-_Answers = dict[int, dict[str, str | None]]
 
 
 class Batches:
@@ -156,7 +154,7 @@ def calls_of(spans: Sequence[SpanFacts], tree_of: TreeOf, pseudo_tools: Collecti
         call = _requested_call(ask, given, _nameless_error(ask, later, executions))
         if is_of_framework(call, pseudo_tools, spans):
             continue
-        call = _only_requested(call, executed_names, shown | own.get(ask.response, {}))
+        call = _only_requested(call, executed_names, ChainMap(own.get(ask.response, {}), shown))
         moment = time_order(ask.model) if requested else (ask.model.end, ask.model.end, ask.model.span_id)
         batches.add(ask.response, moment, ask.position, call)
     return batches.numbered()
@@ -559,7 +557,9 @@ def _answered_calls(spans: Iterable[SpanFacts]) -> dict[str, str | None]:
     return answered
 
 
-def _own_answers(asked: Sequence[_ModelRequest], spans: Sequence[SpanFacts], tree_of: TreeOf) -> _Answers:
+def _own_answers(
+    asked: Sequence[_ModelRequest], spans: Sequence[SpanFacts], tree_of: TreeOf
+) -> dict[int, dict[str, str | None]]:
     """Return by response what its agent's next model call was told of ids that several responses share.
 
     Some models number the calls of each response anew: results that come later, or within the tool, have these ids.
@@ -568,22 +568,14 @@ def _own_answers(asked: Sequence[_ModelRequest], spans: Sequence[SpanFacts], tre
     shared = [(one, call_id) for one in asked if (call_id := one.request.call_id) and times[call_id] > 1]
     # A run that goes on repeats its requests, and these are no others.
     others = Counter(call_id for call_id, _ in {(key, value_digest(one.request.arguments.raw)) for one, key in shared})
-    told = _told_by_runner(spans, tree_of) if shared else {}
-    found: _Answers = {}
+    told = told_by_runner(spans, tree_of) if shared else {}
+    found: dict[int, dict[str, str | None]] = {}
     for one, call_id in shared:
-        later = told.get(runner_of(one.model, tree_of(one.model)), ())
+        later = told.get(runner_of(one.model, tree_of(one.model)), [])
         place = bisect_left(later, one.model.end, key=itemgetter(0))
         if others[call_id] > 1 and place < len(later) and call_id in later[place][1]:
             found.setdefault(one.response, {})[call_id] = "error" if later[place][1][call_id] else None
     return found
-
-
-def _told_by_runner(spans: Sequence[SpanFacts], tree_of: TreeOf) -> dict[SpanRef | None, list[_Told]]:
-    told: dict[SpanRef | None, list[_Told]] = {}
-    for span in spans:
-        if span.model is not None and span.model.answered:
-            told.setdefault(runner_of(span, tree_of(span)), []).append((span.start, span.model.answered))
-    return told
 
 
 def _tell_failures(
@@ -691,22 +683,27 @@ def _given_results(spans: Iterable[SpanFacts]) -> list[SpanFacts]:
 def _nameless_error(ask: _ModelRequest, later: Sequence[SpanFacts], executions: Iterable[_Execution]) -> str | None:
     """Say whether a call failed whose result has no id: by its place among the results the next model was given.
 
-    Nor has it one where the ids are others than the requests': OpenLLMetry writes those of items for one of the two.
     If just that was executed and failed, the result is of that call: several spans may repeat its request.
     """
     if ask.request.failed:
         return "error"
-    model, following = ask.model, bisect_left(later, ask.model.end, key=attrgetter("start"))
-    following += later[following : following + 1] == [model]  # a log of an answer ends when it begins
-    if model.model is None or following == len(later):
-        return None
-    results, requests = later[following].evidence.results, model.model.requests
-    ids = {one.call_id for one in results if one.call_id}
-    is_known = len(results) == len(requests) and ids.isdisjoint(one.call_id for one in requests)
-    if not is_known or not results[ask.position].failed:
+    if not _failed_in_its_place(ask, later):
         return None
     ran = ((one.tool.name, one.tool.arguments) for one in executions if one.tool.error)
     return None if (ask.request.name, ask.request.arguments) in ran else "error"
+
+
+def _failed_in_its_place(ask: _ModelRequest, later: Sequence[SpanFacts]) -> bool:
+    """Say whether the result in a request's place failed, where no result has the id of one: OpenLLMetry has others."""
+    model, following = ask.model, bisect_left(later, ask.model.end, key=attrgetter("start"))
+    following += later[following : following + 1] == [model]  # a log of an answer ends when it begins
+    if model.model is None or following == len(later):
+        return False
+    results, requests = later[following].evidence.results, model.model.requests
+    told = results[ask.position] if len(results) == len(requests) else None
+    if told is None or not told.failed or (told.call_id and told.call_id == requests[ask.position].call_id):
+        return False
+    return {one.call_id for one in requests if one.call_id}.isdisjoint(one.call_id for one in results)
 
 
 def _requested_call(ask: _ModelRequest, given: GivenTools, error: str | None) -> ToolCall:

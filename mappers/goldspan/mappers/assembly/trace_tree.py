@@ -252,6 +252,17 @@ def runner_of(span: SpanFacts, tree: TraceTree) -> SpanRef | None:
     return next((one.ref for one in above), None)
 
 
+def told_by_runner(
+    spans: Sequence[SpanFacts], tree_of: TreeOf
+) -> dict[SpanRef | None, list[tuple[int, Mapping[str, bool]]]]:
+    """Return by agent when its model calls that were given results began, and these, with whether they are errors."""
+    told: dict[SpanRef | None, list[tuple[int, Mapping[str, bool]]]] = {}
+    for span in spans:
+        if span.model is not None and span.model.answered:
+            told.setdefault(runner_of(span, tree_of(span)), []).append((span.start, span.model.answered))
+    return told
+
+
 def with_repeated_requests(spans: Sequence[SpanFacts], tree_of: TreeOf) -> Sequence[SpanFacts]:
     """Give a model call that answered nothing readable the requests that the next one of its agent was given again.
 

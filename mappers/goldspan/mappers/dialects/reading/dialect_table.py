@@ -629,8 +629,8 @@ class DialectTable:
     ) -> ModelFacts:
         """Say what is known of a model call whose requests, if it made any, cannot be read."""
         no_reason = _says_no_reason(attributes)
-        untold_why = no_reason and not any("finish_reason" in event.attributes for event in span.events)
-        hidden = untold_why and isinstance(output, str) and is_redacted(output, self.redaction_tokens)
+        unexplained = no_reason and not any("finish_reason" in event.attributes for event in span.events)
+        hidden = unexplained and isinstance(output, str) and is_redacted(output, self.redaction_tokens)
         unseen = hidden or self._hides_requests(span, attributes) or are_garbled(output)
         never_says = output is None and (rule.silent or (not span.parent_id and no_reason))
         silent = not unseen and (never_says or (no_reason and says_nothing(output)))
